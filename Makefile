@@ -1,0 +1,40 @@
+# Every target sets up its own virtual environment first; nothing else is needed.
+VENV ?= .venv
+PYTHON ?= python3
+BIN := $(VENV)/bin
+
+.PHONY: demo test test-slow lint format bench clean
+
+demo: $(VENV)/.ready
+	$(BIN)/python examples/quickstart.py
+
+test: $(VENV)/.ready
+	$(BIN)/python -m pytest -m "not slow"
+
+test-slow: $(VENV)/.ready
+	$(BIN)/python -m pytest -m slow
+
+lint: $(VENV)/.ready
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(VENV)/.ready
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(VENV)/.ready $(VENV)/.peers
+	$(BIN)/python benchmarks/sweep.py
+
+$(VENV)/.ready: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev]"
+	touch $@
+
+$(VENV)/.peers: $(VENV)/.ready
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev,peers]"
+	touch $@
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

@@ -1,0 +1,85 @@
+"""The thin parallel loop: blocks of rows on threads that run compiled, lock-free kernels.
+
+Results never depend on the number of threads: a block writes only its own rows, every row has
+its own random stream, and block boundaries are fixed by the problem, not by the machine.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+
+import numpy as np
+
+_pool: ThreadPoolExecutor | None = None
+_pool_size = 0
+
+
+def _reset() -> None:
+    """Forget the pool: its threads do not survive a fork."""
+    global _pool, _pool_size
+    _pool, _pool_size = None, 0
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_reset)
+
+
+def _workers(n: int) -> ThreadPoolExecutor:
+    global _pool, _pool_size
+    if _pool is None or _pool_size < n:
+        _pool = ThreadPoolExecutor(n, thread_name_prefix="bayesmf")
+        _pool_size = n
+    return _pool
+
+
+def count(n_jobs: int | None) -> int:
+    """Number of threads asked for: None means one, negative counts back from all cores."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    if n_jobs is None:
+        return 1
+    return n_jobs if n_jobs > 0 else max(1, (cores or 1) + 1 + n_jobs)
+
+
+def run(task: Callable[[int, int], object], bounds: Sequence[int], threads: int) -> None:
+    """Call ``task(start, stop)`` for every pair of neighbouring bounds, on up to ``threads``.
+
+    The calling thread works too, so that one block, or one thread, costs nothing extra.
+    """
+    blocks = deque(pairwise(bounds))
+
+    def work() -> None:
+        while True:
+            try:
+                start, stop = blocks.popleft()
+            except IndexError:
+                return
+            task(start, stop)
+
+    helpers = min(threads, len(blocks)) - 1
+    if helpers < 1:
+        return work()
+    futures = [_workers(threads - 1).submit(work) for _ in range(helpers)]
+    try:
+        work()
+    finally:
+        for future in futures:
+            if not future.cancel():
+                future.result()
+
+
+def bounds(n: int, blocks: int) -> list[int]:
+    """Cut ``range(n)`` into at most ``blocks`` nearly equal, non-empty pieces."""
+    blocks = max(1, min(blocks, n))
+    return [n * b // blocks for b in range(blocks + 1)]
+
+
+def balanced_bounds(cost: np.ndarray, blocks: int) -> list[int]:
+    """Cut rows into at most ``blocks`` pieces of nearly equal total cost."""
+    total = np.concatenate([[0], np.cumsum(cost)])
+    goals = total[-1] * np.arange(1, max(1, blocks)) / max(1, blocks)
+    inner = np.searchsorted(total, goals)
+    return sorted({0, len(cost), *(int(i) for i in inner)})

@@ -1,0 +1,150 @@
+"""Baselines without a posterior: nonnegative matrix factorisation and averages.
+
+They answer to `predict` as a `bayesmf.Posterior` does, so that they can stand beside it.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bayesmf import _threads, updates
+from bayesmf import distributions as dist
+from bayesmf._errors import ModelError, nearest
+from bayesmf.kernels.counts import multiplicative_update
+from bayesmf.observed import ObservedMatrix, View
+from bayesmf.posterior import cell_arrays
+from bayesmf.streams import Array, RandomState, Stream, seed_words
+
+_SMALLEST = 1e-12  # fits and sums below this are taken as this: 0 / 0 is never formed
+
+BASELINES = ("NMF", "row-average", "column-average", "grand-average")
+
+
+@dataclass(frozen=True, eq=False)
+class PointEstimate:
+    """A fitted baseline: predictions U V^T without uncertainty.
+
+    ``train_mse`` and ``seconds`` have one entry per iteration, (1, iterations).
+    """
+
+    name: str
+    U: Array
+    V: Array
+    train_mse: Array
+    seconds: Array
+    row_labels: Array | None
+    col_labels: Array | None
+
+    @property
+    def mean(self) -> Array:
+        """Predictions of all cells, (I, J)."""
+        return self.U @ self.V.T
+
+    def predict(self, rows: Any = None, cols: Any = None) -> Array:
+        """Predict cells by position, or all of them."""
+        if (rows is None) != (cols is None):
+            raise ModelError("Give both rows and cols, or neither.")
+        if rows is None:
+            return self.mean
+        i, j = cell_arrays((rows, cols), (len(self.U), len(self.V)))
+        return np.einsum("tk,tk->t", self.U[i], self.V[j])
+
+
+def baseline(
+    X: Any,
+    name: str,
+    n_components: int = 10,
+    *,
+    iterations: int = 500,
+    random_state: RandomState = None,
+    n_jobs: int | None = None,
+) -> PointEstimate:
+    """Fit a baseline.
+
+    Parameters
+    ----------
+    X
+        The matrix, in any form that `bayesmf.sample` takes.
+    name
+        "NMF" (Lee and Seung's multiplicative updates for the KL objective over the observed
+        entries), "row-average", "column-average" or "grand-average".
+    n_components, iterations, random_state
+        Rank, number of updates and seed of the starting point; for NMF alone.
+    n_jobs
+        Threads; the result does not depend on it.
+
+    Examples
+    --------
+    >>> from bayesmf import baseline
+    >>> baseline([[1.0, 2.0], [3.0, float("nan")]], "row-average").predict([1], [1])
+    array([3.])
+    """
+    if name not in BASELINES:
+        raise ModelError(
+            f"Unknown baseline {name!r}; there are {', '.join(BASELINES)}."
+            f"{nearest(name, BASELINES)}"
+        )
+    matrix = ObservedMatrix.of(X)
+    if name == "NMF":
+        for option, value in (("n_components", n_components), ("iterations", iterations)):
+            if not isinstance(value, (int, np.integer)) or value < 1:
+                raise ModelError(f"{option} must be a whole number of at least 1, got {value!r}.")
+        return _nmf(matrix, int(n_components), int(iterations), random_state, n_jobs)
+    begin = time.perf_counter()
+    U, V = np.ones((matrix.shape[0], 1)), np.ones((matrix.shape[1], 1))
+    if name == "row-average":
+        U[:, 0] = _averages(matrix.rows, matrix.mean)
+    elif name == "column-average":
+        V[:, 0] = _averages(matrix.cols, matrix.mean)
+    else:
+        U *= matrix.mean
+    error = updates.row_errors(matrix.rows, U, V, 1).sum() / matrix.n_observed
+    seconds = time.perf_counter() - begin
+    return _estimate(name, matrix, U, V, [error], [seconds])
+
+
+def _averages(view: View, otherwise: float) -> Array:
+    """Mean of the observed entries of each row; the grand mean where there are none."""
+    line = np.repeat(np.arange(view.n), view.counts)
+    totals = np.bincount(line, view.values, minlength=view.n)
+    return np.where(view.counts > 0, totals / np.maximum(view.counts, 1), otherwise)
+
+
+def _nmf(
+    X: ObservedMatrix, K: int, iterations: int, random_state: RandomState, n_jobs: int | None
+) -> PointEstimate:
+    X.check_nonnegative("NMF with the KL objective")
+    threads = _threads.count(n_jobs)
+    stream = Stream(seed_words(random_state))
+    scale = (max(X.mean, _SMALLEST) / K) ** 0.5
+    U, V = (dist.Exponential(1 / scale).draw(stream, (n, K)) for n in X.shape)
+    errors, seconds = [], []
+    for _ in range(iterations):
+        begin = time.perf_counter()
+        for view, F, G in ((X.rows, U, V), (X.cols, V, U)):
+            _update(view, F, G, threads)
+        seconds.append(time.perf_counter() - begin)
+        errors.append(updates.row_errors(X.cols, V, U, threads).sum() / X.n_observed)
+    return _estimate("NMF", X, U, V, errors, seconds)
+
+
+def _update(view: View, F: Array, G: Array, threads: int) -> None:
+    _threads.run(
+        lambda start, stop: multiplicative_update(
+            start, stop, view.indptr, view.indices, view.values, F, G, _SMALLEST
+        ),
+        updates.blocks(view, 4 * F.shape[1], F.shape[1]),
+        threads,
+    )
+
+
+def _estimate(
+    name: str, X: ObservedMatrix, U: Array, V: Array, errors: list[float], seconds: list[float]
+) -> PointEstimate:
+    return PointEstimate(
+        name, U, V, np.array([errors]), np.array([seconds]), X.row_labels, X.col_labels
+    )

@@ -1,0 +1,171 @@
+"""Distributions that know how to be drawn and how dense they are.
+
+Gibbs steps are stated with them, so that what the sampler draws from and what the exactness tests
+check is one object. Parameters are arrays that broadcast to the shape of the variable.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import special
+
+from bayesmf.kernels import fill as kinds
+from bayesmf.streams import Array, Stream
+
+_LOG_2PI = math.log(2 * math.pi)
+
+
+class Distribution(ABC):
+    """A distribution with independent entries, unless it says otherwise."""
+
+    @abstractmethod
+    def draw(self, stream: Stream, shape: tuple[int, ...]) -> Array:
+        """One draw of this shape."""
+
+    @abstractmethod
+    def log_density(self, x: Array) -> Array:
+        """Logarithm of the normalised density, entry by entry."""
+
+
+@dataclass(frozen=True, eq=False)
+class Normal(Distribution):
+    """Normal with a linear term and a precision: mean linear / precision."""
+
+    linear: Array | float
+    precision: Array | float
+
+    def draw(self, stream: Stream, shape: tuple[int, ...]) -> Array:
+        return stream.fill(kinds.NORMAL, shape, self.linear, self.precision)
+
+    def log_density(self, x: Array) -> Array:
+        p = np.asarray(self.precision)
+        return 0.5 * (np.log(p) - _LOG_2PI - p * (x - self.linear / p) ** 2)
+
+
+@dataclass(frozen=True, eq=False)
+class TruncatedNormal(Distribution):
+    """Normal with a linear term and a precision, restricted to x >= 0."""
+
+    linear: Array | float
+    precision: Array | float
+
+    def draw(self, stream: Stream, shape: tuple[int, ...]) -> Array:
+        return stream.fill(kinds.TRUNCATED, shape, self.linear, self.precision)
+
+    def log_density(self, x: Array) -> Array:
+        p = np.asarray(self.precision)
+        inside = Normal(self.linear, p).log_density(x) - special.log_ndtr(self.linear / np.sqrt(p))
+        return np.where(x >= 0, inside, -np.inf)
+
+
+@dataclass(frozen=True, eq=False)
+class Exponential(Distribution):
+    """Exponential with a rate."""
+
+    rate: Array | float
+
+    def draw(self, stream: Stream, shape: tuple[int, ...]) -> Array:
+        return stream.fill(kinds.EXPONENTIAL, shape, self.rate)
+
+    def log_density(self, x: Array) -> Array:
+        return np.where(x >= 0, np.log(self.rate) - self.rate * x, -np.inf)
+
+
+@dataclass(frozen=True, eq=False)
+class Gamma(Distribution):
+    """Gamma with a shape and a rate."""
+
+    shape: Array | float
+    rate: Array | float
+
+    def draw(self, stream: Stream, shape: tuple[int, ...]) -> Array:
+        return stream.fill(kinds.GAMMA, shape, self.shape, self.rate)
+
+    def log_density(self, x: Array) -> Array:
+        a, b = np.asarray(self.shape), self.rate
+        return a * np.log(b) - special.gammaln(a) + special.xlogy(a - 1, x) - b * x
+
+
+@dataclass(frozen=True, eq=False)
+class InverseGaussian(Distribution):
+    """Inverse Gaussian with a mean and a shape."""
+
+    mean: Array | float
+    shape: Array | float
+
+    def draw(self, stream: Stream, shape: tuple[int, ...]) -> Array:
+        return stream.fill(kinds.INVERSE_GAUSSIAN, shape, self.mean, self.shape)
+
+    def log_density(self, x: Array) -> Array:
+        m, s = self.mean, self.shape
+        return 0.5 * (np.log(s) - _LOG_2PI - 3 * np.log(x)) - s * (x - m) ** 2 / (2 * m**2 * x)
+
+
+@dataclass(frozen=True, eq=False)
+class GIG(Distribution):
+    """Generalised inverse Gaussian, density proportional to x^(p-1) exp(-(a x + b / x) / 2)."""
+
+    p: float
+    a: Array | float
+    b: Array | float
+
+    def draw(self, stream: Stream, shape: tuple[int, ...]) -> Array:
+        return stream.fill(kinds.GIG, shape, self.p, self.a, self.b)
+
+    def log_density(self, x: Array) -> Array:
+        a, b = np.asarray(self.a, dtype=float), np.asarray(self.b, dtype=float)
+        root = np.sqrt(a * b)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            constant = 0.5 * self.p * np.log(a / b) - np.log(2 * special.kve(self.p, root)) + root
+        if self.p > 0:  # b = 0 is a gamma
+            limit = self.p * np.log(a / 2) - special.gammaln(self.p)
+            constant = np.where(b == 0, limit, constant)
+        return constant + (self.p - 1) * np.log(x) - 0.5 * (a * x + b / x)
+
+
+@dataclass(frozen=True, eq=False)
+class Wishart(Distribution):
+    """Wishart of a K x K precision matrix whose inverse is inverse Wishart(dof, scale).
+
+    Drawn by Bartlett's decomposition of the precision itself: nothing is inverted but a triangle.
+    """
+
+    dof: float
+    scale: Array
+
+    def draw(self, stream: Stream, shape: tuple[int, ...]) -> Array:
+        K = shape[0]
+        diagonal = stream.fill(kinds.GAMMA, (K,), 0.5 * (self.dof - np.arange(K)), 0.5)
+        A = np.tril(stream.fill(kinds.NORMAL, (K, K), 0.0, 1.0), -1) + np.diag(np.sqrt(diagonal))
+        T = np.linalg.solve(np.linalg.cholesky(self.scale).T, A)
+        return T @ T.T
+
+    def log_density(self, x: Array) -> Array:
+        K = x.shape[0]
+        constant = 0.5 * self.dof * (np.linalg.slogdet(self.scale)[1] - K * math.log(2))
+        constant -= special.multigammaln(0.5 * self.dof, K)
+        log_det = np.linalg.slogdet(x)[1]
+        trace = np.sum(self.scale * x)
+        return np.asarray(constant + 0.5 * (self.dof - K - 1) * log_det - 0.5 * trace)
+
+
+@dataclass(frozen=True, eq=False)
+class MultivariateNormal(Distribution):
+    """Normal vector (K,), or rows (n, K), with one mean and one precision matrix."""
+
+    mean: Array
+    precision: Array
+
+    def draw(self, stream: Stream, shape: tuple[int, ...]) -> Array:
+        z = stream.fill(kinds.NORMAL, shape, 0.0, 1.0)
+        return self.mean + np.linalg.solve(np.linalg.cholesky(self.precision).T, z.T).T
+
+    def log_density(self, x: Array) -> Array:
+        d = x - self.mean
+        log_det = np.linalg.slogdet(self.precision)[1]
+        quadratic = np.einsum("...k,kl,...l->...", d, self.precision, d)
+        return 0.5 * (log_det - x.shape[-1] * _LOG_2PI - quadratic)

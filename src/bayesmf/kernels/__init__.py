@@ -1,0 +1,1 @@
+"""Compiled kernels: arrays in, arrays changed in place; no classes, no prior names."""

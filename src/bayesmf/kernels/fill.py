@@ -1,0 +1,84 @@
+"""Arrays of independent draws: one stream per row, parameters broadcast against the output."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from bayesmf._jit import kernel
+from bayesmf.kernels.random import exponential, gamma, normal, seed_stream
+from bayesmf.kernels.special import (
+    gig,
+    gig_half,
+    gig_three_halves,
+    inverse_gaussian,
+    log_scale,
+    truncated_normal,
+)
+
+# Codes of the distributions that ``fill`` draws from; the numbers are part of no stream.
+NORMAL, GAMMA, EXPONENTIAL, TRUNCATED, INVERSE_GAUSSIAN, GIG = range(6)
+
+
+@kernel
+def _draw(kind, s, a, b, c):
+    """One draw: the meaning of (a, b, c) is that of the distribution."""
+    if kind == NORMAL:  # linear term, precision
+        return a / b + normal(s) / math.sqrt(b)
+    if kind == GAMMA:  # shape, rate
+        return gamma(s, a) / b
+    if kind == EXPONENTIAL:  # rate
+        return exponential(s) / a
+    if kind == TRUNCATED:  # linear term, precision
+        return truncated_normal(s, b, a)
+    if kind == INVERSE_GAUSSIAN:  # mean, shape
+        return inverse_gaussian(s, a, b)
+    if a == 0.5:
+        return gig_half(s, b, c)
+    if a == -0.5:
+        return 1.0 / gig_half(s, c, b)
+    if a == 1.5:
+        return gig_three_halves(s, b, c)
+    if a == -1.5:
+        return 1.0 / gig_three_halves(s, c, b)
+    return gig(s, a, b, c)
+
+
+@kernel
+def fill(start, stop, key, kind, a, b, c, out):
+    """Fill rows start..stop of ``out`` (n, K); a, b, c have shape (n or 1, K or 1)."""
+    s = np.empty(4, np.uint64)
+    for i in range(start, stop):
+        seed_stream(key, i, s)
+        ia = i if a.shape[0] > 1 else 0
+        ib = i if b.shape[0] > 1 else 0
+        ic = i if c.shape[0] > 1 else 0
+        for k in range(out.shape[1]):
+            ka = k if a.shape[1] > 1 else 0
+            kb = k if b.shape[1] > 1 else 0
+            kc = k if c.shape[1] > 1 else 0
+            out[i, k] = _draw(kind, s, a[ia, ka], b[ib, kb], c[ic, kc])
+
+
+@kernel
+def fill_log_scales(key, exponent, weights, carry_up, carry_low, out):
+    """Draw the logarithms of the scales of all factors, in turn.
+
+    ``exponent`` (K,) and ``weights`` (4, K), log weights of the powers -2, -1, 1, 2, describe each
+    factor's density (see ``log_scale``). Under a volume prior the determinant is shared: scaling
+    one factor by c multiplies the weight of the power 2 (``carry_up``; -2 with ``carry_low``) by
+    c^2 (c^-2) for those still to come.
+    """
+    s = np.empty(4, np.uint64)
+    up, low = 0.0, 0.0
+    for k in range(out.shape[0]):
+        seed_stream(key, k, s)
+        x = log_scale(
+            s, exponent[k], weights[0, k] + low, weights[1, k], weights[2, k], weights[3, k] + up
+        )
+        out[k] = x
+        if carry_up:
+            up += 2.0 * x
+        if carry_low:
+            low -= 2.0 * x

@@ -1,0 +1,29 @@
+"""Predictions: products of factors at chosen cells, and running moments over draws."""
+
+from __future__ import annotations
+
+from bayesmf._jit import kernel
+
+
+@kernel(reassociate=True)
+def dots(start, stop, rows, cols, U, V, out):
+    """Set out[t] to u_i . v_j for the cells (rows[t], cols[t]), t in start..stop."""
+    K = U.shape[1]
+    for t in range(start, stop):
+        u, v = U[rows[t]], V[cols[t]]
+        total = 0.0
+        for k in range(K):
+            total += u[k] * v[k]
+        out[t] = total
+
+
+@kernel
+def accumulate(values, count, mean, square):
+    """Take one more draw into the running mean and sum of squared deviations (Welford).
+
+    ``count`` includes the new draw; all arrays are flat.
+    """
+    for t in range(values.size):
+        gap = values[t] - mean[t]
+        mean[t] += gap / count
+        square[t] += gap * (values[t] - mean[t])

@@ -1,0 +1,285 @@
+"""Exact samplers of the conditional distributions that Gibbs sweeps meet.
+
+Each is written so that no step cancels: truncated normals return the excess over the bound,
+generalised inverse Gaussians add positive terms only.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from bayesmf._jit import kernel
+from bayesmf.kernels.random import exponential, normal, uniform
+
+
+@kernel
+def truncated_normal(s, p, b):
+    """Draw x >= 0 with density proportional to exp(-p x^2 / 2 + b x); p = 0 needs b < 0."""
+    if p == 0.0:
+        return exponential(s) / -b
+    scale = 1.0 / math.sqrt(p)
+    bound = -b * scale
+    if bound <= 0.0:
+        while True:
+            y = normal(s) - bound
+            if y >= 0.0:
+                return scale * y
+    if bound <= 0.45:
+        while True:
+            y = abs(normal(s)) - bound
+            if y >= 0.0:
+                return scale * y
+    root = math.hypot(bound, 2.0)
+    rate = 0.5 * (bound + root)
+    shift = 2.0 / (bound + root)
+    while True:
+        y = exponential(s) / rate
+        if exponential(s) >= 0.5 * (y - shift) * (y - shift):
+            return scale * y
+
+
+@kernel
+def gig_half(s, a, b):
+    """Draw from GIG(1/2, a, b), a > 0 and b >= 0: the reciprocal of an inverse Gaussian."""
+    z = normal(s)
+    q = math.sqrt(b) / math.sqrt(a)
+    h = 0.5 * z * z / a
+    x = q + h + math.sqrt(h) * math.sqrt(h + 2.0 * q)
+    return x if uniform(s) * (x + q) <= x else q * (q / x)
+
+
+@kernel
+def inverse_gaussian(s, mean, shape):
+    """Draw from the inverse Gaussian with this mean and shape."""
+    z = normal(s)
+    w = 0.5 * z * z * (mean / shape)
+    r = 1.0 + w + math.sqrt(w) * math.sqrt(w + 2.0)
+    return mean / r if uniform(s) * (1.0 + r) <= r else mean * r
+
+
+@kernel
+def gig_three_halves(s, a, b):
+    """Draw from GIG(3/2, a, b), a, b > 0, without rejection."""
+    omega = math.sqrt(a) * math.sqrt(b)
+    c = math.sqrt(b) / math.sqrt(a)
+    z = normal(s)
+    v = z * z
+    if uniform(s) * (1.0 + omega) <= 1.0:
+        v += 2.0 * exponential(s)  # chi-square with two more degrees of freedom
+    w = 0.5 * v / omega
+    r = 1.0 + w + math.sqrt(w) * math.sqrt(w + 2.0)
+    # The roots c / r and c r of one v carry the odds r^-3 to 1.
+    inverse = 1.0 / r
+    cube = inverse * inverse * inverse
+    return c * inverse if uniform(s) * (1.0 + cube) <= cube else c * r
+
+
+@kernel
+def _slope(x, e, low2, low1, up1, up2):
+    """Derivative of the log density in ``log_scale`` at x."""
+    return (
+        e
+        + math.exp(low2 - 2.0 * x)
+        + 0.5 * math.exp(low1 - x)
+        - 0.5 * math.exp(up1 + x)
+        - math.exp(up2 + 2.0 * x)
+    )
+
+
+@kernel
+def _mode(e, low2, low1, up1, up2):
+    """Root of the strictly falling ``_slope`` by safeguarded Newton steps; NaN if there is none."""
+    low = max(low2, low1)
+    up = max(up2, up1)
+    start = 0.25 * (low - up) if low > -np.inf and up > -np.inf else 0.0
+    step, left, right = 1.0, start, start
+    while _slope(left, e, low2, low1, up1, up2) <= 0.0:
+        left -= step
+        step *= 2.0
+        if step > 1e6:
+            return np.nan
+    step = 1.0
+    while _slope(right, e, low2, low1, up1, up2) >= 0.0:
+        right += step
+        step *= 2.0
+        if step > 1e6:
+            return np.nan
+    x = 0.5 * (left + right)
+    for _ in range(200):
+        value = _slope(x, e, low2, low1, up1, up2)
+        if value > 0.0:
+            left = x
+        else:
+            right = x
+        curvature = (
+            2.0 * math.exp(low2 - 2.0 * x)
+            + 0.5 * math.exp(low1 - x)
+            + 0.5 * math.exp(up1 + x)
+            + 2.0 * math.exp(up2 + 2.0 * x)
+        )
+        new = x + value / curvature
+        if not (left < new < right):
+            new = 0.5 * (left + right)
+        if abs(new - x) <= 1e-14 * max(1.0, abs(x)) or new in (left, right):
+            return new
+        x = new
+    return x
+
+
+@kernel
+def _drop(d, rest, low2, low1, up1, up2):
+    """Log density at mode + d relative to the mode; the weights are those at the mode."""
+    return (
+        rest * d
+        + 0.5 * low2 * (-2.0 * d - math.expm1(-2.0 * d))
+        + 0.5 * low1 * (-d - math.expm1(-d))
+        + 0.5 * up1 * (d - math.expm1(d))
+        + 0.5 * up2 * (2.0 * d - math.expm1(2.0 * d))
+    )
+
+
+@kernel
+def _fall_rate(d, rest, low2, low1, up1, up2):
+    """Derivative of ``_drop``."""
+    return (
+        rest
+        + low2 * math.expm1(-2.0 * d)
+        + 0.5 * low1 * math.expm1(-d)
+        - 0.5 * up1 * math.expm1(d)
+        - up2 * math.expm1(2.0 * d)
+    )
+
+
+@kernel
+def _shoulder(sign, width, rest, low2, low1, up1, up2):
+    """Distance from the mode, on one side, at which the log density has fallen by 0.5 to 2."""
+    d = width
+    for _ in range(200):
+        fall = -_drop(sign * d, rest, low2, low1, up1, up2)
+        if fall < 0.5:
+            d *= 1.5
+        elif fall > 2.0:
+            d *= 0.6
+        else:
+            break
+    return d
+
+
+@kernel
+def log_scale(s, e, low2, low1, up1, up2):
+    """Draw x with log density e x - (w_-2 e^-2x + w_-1 e^-x + w_1 e^x + w_2 e^2x) / 2.
+
+    The arguments are the logarithms of the four weights (-inf for none). The density is
+    log-concave: a flat envelope in the middle and tangent exponentials outside (Devroye, 2014).
+    Where it has no mode (a weight is missing on the side that the exponent points to, or one is not
+    finite) the move is undefined and x = 0, which leaves every factor as it is.
+    """
+    mode = _mode(e, low2, low1, up1, up2)
+    if not math.isfinite(mode):
+        return 0.0
+    low2, low1 = math.exp(low2 - 2.0 * mode), math.exp(low1 - mode)
+    up1, up2 = math.exp(up1 + mode), math.exp(up2 + 2.0 * mode)
+    rest = e + low2 + 0.5 * low1 - 0.5 * up1 - up2  # rounding left over at the mode
+    width = 1.0 / math.sqrt(2.0 * low2 + 0.5 * low1 + 0.5 * up1 + 2.0 * up2)
+    if not (width > 0.0 and math.isfinite(width)):
+        return 0.0
+    right = _shoulder(1.0, width, rest, low2, low1, up1, up2)
+    left = _shoulder(-1.0, width, rest, low2, low1, up1, up2)
+    fall_r = _drop(right, rest, low2, low1, up1, up2)
+    fall_l = _drop(-left, rest, low2, low1, up1, up2)
+    slope_r = -_fall_rate(right, rest, low2, low1, up1, up2)
+    slope_l = _fall_rate(-left, rest, low2, low1, up1, up2)
+    edge_r = right + fall_r / slope_r  # where the tangents reach the height of the mode
+    edge_l = left + fall_l / slope_l
+    area = edge_r + edge_l + 1.0 / slope_r + 1.0 / slope_l
+    while True:
+        u = uniform(s) * area
+        if u < edge_r + edge_l:
+            d, envelope = u - edge_l, 0.0
+        elif u < edge_r + edge_l + 1.0 / slope_r:
+            excess = exponential(s)
+            d, envelope = edge_r + excess / slope_r, -excess
+        else:
+            excess = exponential(s)
+            d, envelope = -edge_l - excess / slope_l, -excess
+        if -exponential(s) <= _drop(d, rest, low2, low1, up1, up2) - envelope:
+            return mode + d
+
+
+@kernel
+def gig(s, p, a, b):
+    """Draw from GIG(p, a, b) with a, b > 0, or a gamma limit with one of them zero."""
+    return math.exp(log_scale(s, p, -np.inf, math.log(b), math.log(a), -np.inf))
+
+
+@kernel
+def _stirling(k):
+    """Error of Stirling's formula for log k! (Hoermann's series; exact enough from k = 10)."""
+    if k < 10.0:
+        return math.lgamma(k + 1.0) - (k + 0.5) * math.log(k + 1.0) + (k + 1.0) - 0.9189385332046727
+    inverse = 1.0 / (k + 1.0)
+    square = inverse * inverse
+    return (
+        1.0 / 12.0 - (1.0 / 360.0 - (1.0 / 1260.0 - square / 1680.0) * square) * square
+    ) * inverse
+
+
+@kernel
+def _binomial_rejection(s, n, p):
+    """Binomial(n, p) for p <= 1/2 and n p >= 10: transformed rejection (Hoermann, 1993)."""
+    q = 1.0 - p
+    spread = math.sqrt(n * p * q)
+    b = 1.15 + 2.53 * spread
+    a = -0.0873 + 0.0248 * b + 0.01 * p
+    c = n * p + 0.5
+    v_r = 0.92 - 4.2 / b
+    alpha = (2.83 + 5.1 / b) * spread
+    m = math.floor((n + 1.0) * p)
+    odds = math.log(p / q)
+    while True:
+        v = uniform(s)
+        u = uniform(s) - 0.5
+        us = 0.5 - abs(u)
+        k = math.floor((2.0 * a / us + b) * u + c)
+        if k < 0.0 or k > n:
+            continue
+        if us >= 0.07 and v <= v_r:
+            return k
+        v = math.log(v * alpha / (a / (us * us) + b))
+        bound = (
+            (m + 0.5) * math.log((m + 1.0) / (n - m + 1.0))
+            + (n + 1.0) * math.log((n - m + 1.0) / (n - k + 1.0))
+            + (k + 0.5) * math.log((n - k + 1.0) / (k + 1.0))
+            + (k - m) * odds
+            + _stirling(m)
+            + _stirling(n - m)
+            - _stirling(k)
+            - _stirling(n - k)
+        )
+        if v <= bound:
+            return k
+
+
+@kernel
+def binomial(s, n, p):
+    """Binomial(n, p) as a float; n is a whole number held in a float."""
+    if n <= 0.0 or p <= 0.0:
+        return 0.0
+    if p >= 1.0:
+        return n
+    flipped = p > 0.5
+    small = 1.0 - p if flipped else p
+    if n * small >= 10.0:
+        k = _binomial_rejection(s, n, small)
+    else:  # inversion: walk up the distribution function
+        odds = small / (1.0 - small)
+        probability = math.exp(n * math.log1p(-small))
+        u = uniform(s)
+        k = 0.0
+        while u > probability and k < n:
+            u -= probability
+            k += 1.0
+            probability *= odds * (n - k + 1.0) / k
+    return n - k if flipped else k

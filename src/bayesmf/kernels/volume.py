@@ -1,0 +1,245 @@
+"""Rows coupled through the volume prior exp(-gamma det(X^T X)), visited in sequence.
+
+With row i removed from S = X^T X, det(X^T X) = det S_- + x_i^T adj(S_-) x_i, so the whole row has a
+Gaussian conditional prior with precision 2 gamma adj(S_-). P = S^-1 and log det S are carried along
+by rank-one changes, and only log gamma + log det is ever formed, never a determinant.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from bayesmf._jit import kernel
+from bayesmf.kernels.linalg import (
+    LANES,
+    TILE,
+    cholesky,
+    gram,
+    padded,
+    solve_and_draw,
+    workspace,
+)
+from bayesmf.kernels.random import normal, seed_stream
+from bayesmf.kernels.special import truncated_normal
+
+
+@kernel
+def _moments(X, skip, C, D):
+    """X^T X without row ``skip`` (none if negative) as D C D, C with unit diagonal."""
+    n, K = X.shape
+    Ft = np.zeros((padded(K, TILE), padded(n, LANES)))
+    for i in range(n):
+        if i != skip:
+            for k in range(K):
+                Ft[k, i] = X[i, k]
+    for k in range(K):
+        top = 0.0  # scale before squaring: factors may be huge or tiny
+        for i in range(n):
+            top = max(top, abs(Ft[k, i]))
+        total = 0.0
+        for i in range(n):
+            if top > 0.0:
+                Ft[k, i] /= top
+            total += Ft[k, i] * Ft[k, i]
+        norm = math.sqrt(total)
+        D[k] = top * norm
+        for i in range(n):
+            if norm > 0.0:
+                Ft[k, i] /= norm
+    gram(Ft, Ft.shape[1], C)
+    for a in range(K):
+        for b in range(a):
+            C[b, a] = C[a, b]
+
+
+@kernel
+def inverse_moments(X, P):
+    """Set P to (X^T X)^-1 and return log det X^T X; NaN where that is singular in doubles."""
+    K = X.shape[1]
+    C, L = workspace(K)
+    D = np.empty(K)
+    _moments(X, -1, C, D)
+    cholesky(C, L, K)
+    log_det = 0.0
+    for k in range(K):
+        if D[k] == 0.0 or L[k, k] < 1e-6:
+            return np.nan
+        log_det += 2.0 * (math.log(L[k, k]) + math.log(D[k]))
+    inverse = np.zeros((K, K))  # of L, lower triangular
+    for j in range(K):
+        inverse[j, j] = 1.0 / L[j, j]
+        for i in range(j + 1, K):
+            total = 0.0
+            for c in range(j, i):
+                total -= L[i, c] * inverse[c, j]
+            inverse[i, j] = total / L[i, i]
+    for a in range(K):
+        for b in range(a + 1):
+            total = 0.0
+            for c in range(a, K):
+                total += inverse[c, a] * inverse[c, b]
+            P[a, b] = P[b, a] = total / (D[a] * D[b])
+    return log_det
+
+
+@kernel
+def _jacobi(C, V, K):
+    """Eigenvectors of C into the columns of V, eigenvalues onto the diagonal of C."""
+    V[:] = 0.0
+    for k in range(K):
+        V[k, k] = 1.0
+    for _ in range(60):
+        off = 0.0
+        for p in range(K):
+            for q in range(p + 1, K):
+                off += C[p, q] * C[p, q]
+        if off < 1e-32:
+            return
+        for p in range(K):
+            for q in range(p + 1, K):
+                if abs(C[p, q]) < 1e-300:
+                    continue
+                theta = 0.5 * (C[q, q] - C[p, p]) / C[p, q]
+                t = math.copysign(1.0, theta) / (abs(theta) + math.hypot(theta, 1.0))
+                c = 1.0 / math.hypot(t, 1.0)
+                s = t * c
+                for k in range(K):
+                    x, y = C[k, p], C[k, q]
+                    C[k, p], C[k, q] = c * x - s * y, s * x + c * y
+                for k in range(K):
+                    x, y = C[p, k], C[q, k]
+                    C[p, k], C[q, k] = c * x - s * y, s * x + c * y
+                for k in range(K):
+                    x, y = V[k, p], V[k, q]
+                    V[k, p], V[k, q] = c * x - s * y, s * x + c * y
+
+
+@kernel
+def adjugate(X, skip, B):
+    """Set B to adj(S_-) / e^c for the moments without row ``skip``; return c (-inf if adj is zero).
+
+    Valid for singular S_-: one zero eigenvalue leaves a matrix of rank one, two leave zero.
+    """
+    K = X.shape[1]
+    C, _ = workspace(K)
+    D = np.empty(K)
+    _moments(X, skip, C, D)
+    B[:] = 0.0
+    scale = 0.0
+    for k in range(K):
+        if D[k] == 0.0:  # a factor that no other row uses: adj has a single entry or none
+            D[k] = 1.0
+        scale += 2.0 * math.log(D[k])
+    V = np.empty((K, K))
+    _jacobi(C, V, K)
+    logs = np.empty(K)
+    for k in range(K):
+        logs[k] = math.log(C[k, k]) if C[k, k] > 1e-14 * K else -np.inf
+    others = np.empty(K)  # log of the product of the other eigenvalues
+    top = -np.inf
+    for k in range(K):
+        total = 0.0
+        for m in range(K):
+            if m != k:
+                total += logs[m]
+        others[k] = total
+        top = max(top, total)
+    if top == -np.inf:
+        return -np.inf
+    for a in range(K):
+        for b in range(K):
+            total = 0.0
+            for k in range(K):
+                total += math.exp(others[k] - top) * V[a, k] * V[b, k]
+            B[a, b] = total / (D[a] * D[b])
+    return scale + top
+
+
+@kernel
+def _rank_one(P, u, sign, B):
+    """Set B to (P^-1 + sign u u^T)^-1 and return 1 + sign u^T P u (B is unset if that is tiny)."""
+    K = u.shape[0]
+    q = np.empty(K)
+    h = 0.0
+    for a in range(K):
+        total = 0.0
+        for b in range(K):
+            total += P[a, b] * u[b]
+        q[a] = total
+        h += u[a] * total
+    ratio = 1.0 + sign * h
+    if ratio >= 1e-6:
+        c = sign / ratio
+        for a in range(K):
+            for b in range(K):
+                B[a, b] = P[a, b] - c * q[a] * q[b]
+    return ratio
+
+
+@kernel
+def _draw_row(s, x, A, L, h, z, half_log_scale, nonnegative):
+    """Draw x given precision A e^(2 half) and linear term h e^(2 half), half = half_log_scale."""
+    K = x.shape[0]
+    spread = math.exp(-half_log_scale)
+    if not nonnegative:
+        for k in range(K):
+            z[k] = normal(s)
+        cholesky(A, L, K)
+        solve_and_draw(L, h, z, K, spread, x)
+        return
+    for k in range(K):
+        b = h[k]
+        for c in range(K):
+            if c != k:
+                b -= (A[k, c] if c < k else A[c, k]) * x[c]
+        x[k] = spread * truncated_normal(s, max(A[k, k], 1e-300), b / spread)
+
+
+@kernel
+def draw_volume(key, X, packed, rhs, tau, log_gamma, ridge, nonnegative):
+    """Draw all rows of X (n, K) in turn; packed and rhs come from the Gram step.
+
+    The prior is exp(-gamma det(X^T X) - ridge |X|^2 / 2), on X >= 0 if ``nonnegative``.
+    """
+    n, K = X.shape
+    A, L = workspace(K)
+    P, B = np.ones((K, K)), np.ones((K, K))
+    h, z = np.empty(K), np.empty(K)
+    s = np.empty(4, np.uint64)
+    log_det = inverse_moments(X, P) if K > 1 else 0.0
+    for i in range(n):
+        regular = K == 1
+        c = log_gamma
+        if K > 1 and math.isfinite(log_det):
+            ratio = _rank_one(P, X[i], -1.0, B)
+            regular = ratio >= 1e-6
+            if regular:
+                log_det += math.log(ratio)
+                c = log_gamma + log_det
+        if not regular:
+            c = log_gamma + adjugate(X, i, B)
+        source = packed[0 if packed.shape[0] == 1 else i]
+        seen = ridge
+        for k in range(K):
+            seen += source[k * (k + 1) // 2 + k]
+        # Divide precision and linear term by e^scale, so that neither part overflows.
+        scale = max(c, 0.0) if seen > 0.0 else c
+        if scale == -np.inf:
+            scale = 0.0
+        prior, data = 2.0 * math.exp(c - scale), math.exp(-scale)
+        position = 0
+        for a in range(K):
+            for b in range(a + 1):
+                A[a, b] = prior * B[a, b] + data * tau * source[position]
+                position += 1
+            A[a, a] += data * ridge
+            h[a] = data * tau * rhs[i, a]
+        seed_stream(key, i, s)
+        _draw_row(s, X[i], A, L, h, z, 0.5 * scale, nonnegative)
+        if K > 1:
+            if regular:
+                log_det += math.log(_rank_one(B, X[i], 1.0, P))
+            else:
+                log_det = inverse_moments(X, P)

@@ -1,0 +1,142 @@
+"""A model is a likelihood, a prior for the rows' factors and a prior for the columns' factors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from bayesmf import priors
+from bayesmf._errors import ModelError
+from bayesmf.hyperpriors import ARD, Values
+from bayesmf.likelihoods import Gaussian, Likelihood
+from bayesmf.observed import ObservedMatrix
+from bayesmf.priors import Prior, Setting
+from bayesmf.streams import Array
+from bayesmf.terms import ScaleTerms
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """Likelihood and priors; parts that do not fit each other are refused.
+
+    Examples
+    --------
+    >>> from bayesmf import Model, Gaussian, Exponential, Laplace, ARD
+    >>> Model(Gaussian(), rows=Exponential(ARD(1, 1)), cols=Laplace(1.0))
+    Model(Gaussian(alpha=1.0, beta=1.0), rows=Exponential(rate=ARD(alpha=1, beta=1, shared=True)), \
+cols=Laplace(scale=1.0))
+    """
+
+    likelihood: Likelihood
+    rows: Prior
+    cols: Prior
+    name: str = "custom"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.likelihood, Likelihood):
+            raise ModelError(
+                f"Model: the likelihood must be Gaussian() or Poisson(), got {self.likelihood!r}."
+            )
+        for side in ("rows", "cols"):
+            self._check_side(side, getattr(self, side))
+        if isinstance(self.rows, priors.Volume) and isinstance(self.cols, priors.Volume):
+            raise ModelError(
+                "Model: a volume prior on both sides has no proper posterior; use Normal(0.1) on "
+                "one of them."
+            )
+
+    def _check_side(self, side: str, prior: Prior) -> None:
+        if not isinstance(prior, Prior):
+            raise ModelError(f"Model: {side} must be a prior such as Normal(0.1), got {prior!r}.")
+        if not self.likelihood.fits(prior):
+            fitting = (
+                "Normal, MultivariateNormal, Laplace, Volume, Exponential, TruncatedNormal or L21"
+                if isinstance(self.likelihood, Gaussian)
+                else "Gamma or Exponential"
+            )
+            raise ModelError(
+                f"Model: {type(prior).__name__} on the {side} does not fit the "
+                f"{self.likelihood.name} likelihood; use {fitting}."
+            )
+        if prior.ard and type(prior).relevance_terms is Prior.relevance_terms:
+            raise ModelError(f"Model: {type(prior).__name__} cannot be governed by an ARD.")
+
+    def __repr__(self) -> str:
+        return f"Model({self.likelihood!r}, rows={self.rows!r}, cols={self.cols!r})"
+
+    @property
+    def shared_ard(self) -> ARD | None:
+        """The ARD that governs both sides, if one does."""
+        if not (self.rows.ard and self.cols.ard):
+            return None
+        ard = self.rows.ard[1]
+        return ard if ard.shared and ard == self.cols.ard[1] else None
+
+    @property
+    def nonnegative(self) -> tuple[bool, bool]:
+        """Whether the rows' and the columns' factors are nonnegative."""
+        return self.rows.nonnegative, self.cols.nonnegative
+
+    def resolve(self, X: ObservedMatrix, n_components: int) -> Model:
+        """Fill in the defaults that depend on the rank or the data."""
+        I, J = X.shape  # noqa: E741
+        square = float(X.mean**2 + X.variance)
+
+        def precision(prior: Prior) -> float:
+            value = getattr(prior, "precision", 1.0)
+            return float(value) if isinstance(value, (int, float)) else 1.0
+
+        rows = Setting(n_components, I, J, square, precision(self.cols))
+        cols = Setting(n_components, J, I, square, precision(self.rows))
+        return replace(self, rows=self.rows.resolve(rows), cols=self.cols.resolve(cols))
+
+    def notes(self, X: ObservedMatrix) -> list[str]:
+        """What a user should know about this (resolved) model on these data."""
+        notes = []
+        for prior in (self.rows, self.cols):
+            if isinstance(prior, priors.Volume) and prior.ridge:
+                notes.append(
+                    f"The volume prior has no proper posterior at this rank and shape, so a weak "
+                    f"normal prior of precision {prior.ridge:.2g} was added; use a smaller rank."
+                )
+        for side, empty in (("rows", X.empty_rows), ("columns", X.empty_cols)):
+            if empty.any():
+                notes.append(
+                    f"{int(empty.sum())} {side} have no observed entry; their factors are drawn "
+                    "from the prior."
+                )
+        return notes
+
+    def log_joint(
+        self, X: ObservedMatrix, U: Array, V: Array, rows: Values, cols: Values,
+        shared: Values, noise: Values,
+    ) -> float:  # fmt: skip
+        """Log density of data, factors and all hyper-variables, up to a constant."""
+        total = self.likelihood.log_density(X, U, V, noise)
+        total += self.rows.log_density(U, self.rows.values(rows, shared))
+        total += self.cols.log_density(V, self.cols.values(cols, shared))
+        if self.shared_ard:
+            total += float(np.sum(self.shared_ard.prior().log_density(shared["relevance"])))
+        return total
+
+
+def joint_scale_terms(
+    left: ScaleTerms | None, right: ScaleTerms | None
+) -> tuple[ScaleTerms, bool, bool] | None:
+    """Density of the log scale x when the rows' factor is multiplied by e^x, the columns' by e^-x.
+
+    Returns the terms (over one x, if factors can only move together) and which side carries a
+    determinant; None if the model has no such move.
+    """
+    if left is None or right is None:
+        return None
+    exponent = left.exponent - right.exponent
+    weights = np.logaddexp(left.log_weights, right.log_weights[::-1])
+    if left.together or right.together:
+        if left.carry or right.carry:
+            return None
+        with np.errstate(divide="ignore"):
+            weights = np.logaddexp.reduce(weights, axis=1, keepdims=True)
+        exponent = exponent.sum(keepdims=True)
+    return ScaleTerms(exponent, np.ascontiguousarray(weights)), left.carry, right.carry

@@ -1,0 +1,102 @@
+"""The volume prior, which couples all rows through a determinant."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from bayesmf import distributions as dist
+from bayesmf._errors import ModelError
+from bayesmf.hyperpriors import Values, positive
+from bayesmf.kernels.volume import inverse_moments
+from bayesmf.priors.base import Prior, Setting
+from bayesmf.streams import Array, Stream
+from bayesmf.terms import ScaleTerms, VolumeTerms
+
+
+@dataclass(frozen=True)
+class Volume(Prior):
+    """Volume prior, density proportional to exp(-gamma det(X^T X) - ridge |X|^2 / 2).
+
+    The same gamma means another strength at another rank, because the determinant is a product of
+    K squared lengths. Give ``gamma``, or ``log10_gamma`` where it leaves the range of a double. The
+    default is gamma = g^K with g = 30 K / (n * lambda * mean square of the data), lambda being the
+    normal precision of the other side: the strength per factor is then the same for every rank,
+    number of rows and unit of measurement.
+
+    The posterior is improper where n < K, or K > 1 and m <= 2 K - 2 (m: the other side's length).
+    There ``ridge`` defaults to a weak normal prior, elsewhere to 0.
+    """
+
+    gamma: float | None = None
+    log10_gamma: float | None = None
+    signs: Literal["real", "nonnegative"] = "real"
+    ridge: float | None = None
+    proper: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        positive(self, gamma=self.gamma)
+        if self.gamma is not None and self.log10_gamma is not None:
+            raise ModelError("Volume: give gamma or log10_gamma, not both.")
+        if self.log10_gamma is not None and not math.isfinite(self.log10_gamma):
+            raise ModelError(f"Volume: log10_gamma must be finite, got {self.log10_gamma!r}.")
+        if self.signs not in ("real", "nonnegative"):
+            raise ModelError(f"Volume: signs must be 'real' or 'nonnegative', got {self.signs!r}.")
+        if self.ridge is not None and not 0 <= self.ridge < math.inf:
+            raise ModelError(f"Volume: ridge must not be negative, got {self.ridge!r}.")
+
+    @property
+    def nonnegative(self) -> bool:  # type: ignore[override]
+        return self.signs == "nonnegative"
+
+    def resolve(self, setting: Setting) -> Volume:
+        K, n, m, mean_square, other = setting
+        # Squared length per row that X needs if the other side keeps its prior variance.
+        square = max(other * mean_square / K, 1e-300)
+        log10_gamma = self.log10_gamma
+        if log10_gamma is None:
+            per_factor_strength = 30 / (n * square)
+            log10_gamma = (
+                math.log10(self.gamma) if self.gamma else K * math.log10(per_factor_strength)
+            )
+        ridge = self.ridge
+        if ridge is None:
+            improper = n < K or (K > 1 and m <= 2 * K - 2)
+            ridge = 1e-4 / square if improper else 0.0
+        return replace(self, gamma=None, log10_gamma=log10_gamma, ridge=ridge)
+
+    @property
+    def log_gamma(self) -> float:
+        """Natural logarithm of gamma."""
+        if self.gamma is not None:
+            return math.log(self.gamma)
+        if self.log10_gamma is None:
+            raise ModelError("Volume: the default gamma depends on the data; resolve it first.")
+        return self.log10_gamma * math.log(10)
+
+    def terms(self, h: Values, K: int) -> VolumeTerms:
+        return VolumeTerms(self.log_gamma, float(self.ridge or 0.0), self.nonnegative)
+
+    def draw(self, stream: Stream, n: int, K: int, shared: Values) -> tuple[Array, Values]:
+        """The prior is improper: a unit normal or half-normal starting point, as in the study."""
+        X = dist.Normal(0.0, 1.0).draw(stream, (n, K))
+        return (np.abs(X) if self.nonnegative else X), {}
+
+    def log_density(self, X: Array, h: Values) -> float:
+        if self.nonnegative and (X < 0).any():
+            return -math.inf
+        sign, log_det = np.linalg.slogdet(X.T @ X)
+        volume = math.exp(self.log_gamma + log_det) if sign > 0 else 0.0
+        return -volume - 0.5 * float(self.ridge or 0.0) * float(np.sum(X**2))
+
+    def scale_terms(self, X: Array, h: Values) -> ScaleTerms | None:
+        n, K = X.shape
+        log_det = inverse_moments(X, np.empty((K, K)))
+        if self.ridge or not math.isfinite(log_det):
+            return None
+        terms = ScaleTerms.of(K, n, {}, carry=True)
+        terms.log_weights[-1] = math.log(2) + self.log_gamma + log_det
+        return terms

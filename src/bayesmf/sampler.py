@@ -1,0 +1,249 @@
+"""The sampler: initial state, sweep, chain. This is the page to read first.
+
+A sweep is: move the scales; rows' hyper-variables, then rows' factors; the same for the columns;
+what both sides share; the noise. A chain repeats it, yields each state, and a state holds all that
+the next sweep needs: saved and loaded, it goes on bit for bit as if it had never stopped.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from threadpoolctl import ThreadpoolController
+
+from bayesmf import distributions as dist
+from bayesmf import updates
+from bayesmf._errors import ModelError
+from bayesmf.hyperpriors import Values
+from bayesmf.kernels.fill import fill_log_scales
+from bayesmf.likelihoods import Side
+from bayesmf.model import Model, joint_scale_terms
+from bayesmf.observed import ObservedMatrix
+from bayesmf.streams import Array, RandomState, Stream, seed_words
+
+_GROUPS = ("rows", "cols", "shared", "noise")
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """One point of a chain: factors, hyper-variables, and where the random streams stand.
+
+    ``rows`` and ``cols`` hold the hyper-variables of either side, ``shared`` those of both,
+    ``noise`` those of the likelihood. ``error`` is the sum of squared residuals.
+    """
+
+    U: Array
+    V: Array
+    rows: Values
+    cols: Values
+    shared: Values
+    noise: Values
+    error: float
+    seed: Array
+    chain: int
+    sweep: int
+
+    def variables(self) -> Values:
+        """All random variables by name: "U", "V", "noise_precision", "rows.eta", ..."""
+        named = {"U": self.U, "V": self.V, **self.noise, **self.shared}
+        for side in ("rows", "cols"):
+            named |= {f"{side}.{name}": value for name, value in getattr(self, side).items()}
+        return named
+
+    def copy(self) -> State:
+        """Return a state with arrays of its own."""
+        groups = {g: {k: v.copy() for k, v in getattr(self, g).items()} for g in _GROUPS}
+        return replace(self, U=self.U.copy(), V=self.V.copy(), **groups)  # type: ignore[arg-type]
+
+    def save(self, path: str | Path) -> None:
+        """Write the state to an .npz file, whole or not at all."""
+        arrays = {f"{g}.{k}": v for g in _GROUPS for k, v in getattr(self, g).items()}
+        numbers = {"error": self.error, "chain": self.chain, "sweep": self.sweep}
+        path = Path(path)
+        partial = path.with_name(path.name + ".part")
+        with open(partial, "wb") as file:
+            np.savez(
+                file, U=self.U, V=self.V, seed=self.seed, numbers=json.dumps(numbers), **arrays
+            )
+        partial.replace(path)
+
+    @classmethod
+    def load(cls, path: str | Path) -> State:
+        """Read a state that `save` wrote."""
+        with np.load(path, allow_pickle=False) as file:
+            groups: dict[str, Any] = {g: {} for g in _GROUPS}
+            for name in file.files:
+                group, _, key = name.partition(".")
+                if key:
+                    groups[group][key] = file[name]
+            numbers = json.loads(str(file["numbers"]))
+            return cls(file["U"], file["V"], **groups, **numbers, seed=file["seed"])
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Data, a model whose defaults are filled in, a rank, and how to sweep."""
+
+    X: ObservedMatrix
+    model: Model
+    n_components: int
+    scale_move: bool = True
+    threads: int = 1
+    _blas: ThreadpoolController = field(default_factory=ThreadpoolController, repr=False)
+
+    @classmethod
+    def of(cls, X: Any, model: Model, n_components: int, **options: Any) -> Problem:
+        """Check that model and data fit, and fill in the model's defaults."""
+        X = ObservedMatrix.of(X)
+        if isinstance(n_components, bool) or not isinstance(n_components, (int, np.integer)):
+            raise ModelError(f"n_components must be a whole number, got {n_components!r}.")
+        if n_components < 1:
+            raise ModelError(f"n_components must be at least 1, got {n_components}.")
+        model.likelihood.check(X)
+        return cls(X, model.resolve(X, int(n_components)), int(n_components), **options)
+
+    @cached_property
+    def _views(self) -> tuple[Any, Any]:
+        return self.X.rows, self.X.cols
+
+    def side(self, state: State, index: int) -> Side:
+        """The rows (0) or columns (1) of a state as a half-sweep sees them."""
+        prior = (self.model.rows, self.model.cols)[index]
+        own = (state.rows, state.cols)[index]
+        X, F = (state.U, state.V) if index == 0 else (state.V, state.U)
+        return Side(index, self._views[index], X, F, prior, prior.values(own, state.shared))
+
+    def one_blas_thread(self) -> Any:
+        """Context in which matrix products use one thread: ours are the parallel ones."""
+        return self._blas.limit(limits=1, user_api="blas")
+
+
+def initial_state(
+    problem: Problem, init: str = "data", random_state: RandomState = None, chain: int = 0
+) -> State:
+    """State before the first sweep.
+
+    ``init="prior"`` draws everything from the prior, as the study did. ``init="data"`` gives the
+    factors the scale of the data, which needs fewer sweeps, and draws the rest given the factors.
+    """
+    if init not in ("data", "prior"):
+        raise ModelError(f"init must be 'data' or 'prior', got {init!r}.")
+    X, model, K = problem.X, problem.model, problem.n_components
+    seed = seed_words(random_state)
+    stream = Stream(seed, chain, 0, problem.threads)
+    with problem.one_blas_thread():
+        shared: Values = {}
+        if model.shared_ard:
+            shared["relevance"] = model.shared_ard.prior().draw(stream, (K,))
+        U, rows = model.rows.draw(stream, X.shape[0], K, shared)
+        V, cols = model.cols.draw(stream, X.shape[1], K, shared)
+        state = State(U, V, rows, cols, shared, {}, 0.0, seed, chain, 0)
+        if init == "data":
+            _scale_to_data(problem, state, stream)
+            for index in (0, 1):
+                _update_hyper(problem, state, index, stream)
+            _update_shared(problem, state, stream)
+        return _finish(problem, state, stream)
+
+
+def _scale_to_data(problem: Problem, state: State, stream: Stream) -> None:
+    """Overwrite the factors with random ones whose product has the mean and spread of the data."""
+    X, K = problem.X, problem.n_components
+    mean, spread = X.mean, X.variance**0.5
+    size = max(spread, 0.1 * abs(mean)) or 1.0
+    both = all(problem.model.nonnegative)
+    for F, nonnegative in zip((state.U, state.V), problem.model.nonnegative, strict=True):
+        F[:] = dist.Normal(0.0, 1.0).draw(stream, F.shape)
+        if both:  # every factor adds its share of the mean
+            F[:] = np.abs(F) * (max(mean, 0.1 * size) / K) ** 0.5
+            continue
+        F *= (size**2 / K) ** 0.25
+        if nonnegative:
+            F[:] = np.abs(F)
+    if not both and abs(mean) > 0.1 * size:  # the first factor carries the grand mean
+        for F, sign in ((state.U, 1.0), (state.V, np.sign(mean))):
+            F[:, 0] = 0.1 * F[:, 0] + sign * abs(mean) ** 0.5
+        if problem.model.nonnegative[1] and mean < 0:
+            state.V[:, 0] *= -1
+            state.U[:, 0] *= -1
+
+
+def sweep(problem: Problem, state: State) -> State:
+    """One Gibbs sweep: a new state; the old one is left as it was."""
+    stream = Stream(state.seed, state.chain, state.sweep + 1, problem.threads)
+    state = replace(state.copy(), sweep=state.sweep + 1)
+    with problem.one_blas_thread():
+        if problem.scale_move:
+            move_scales(problem, state, stream)
+        auxiliary = problem.model.likelihood.begin(problem.X, state.U, state.V, stream)
+        for index in (0, 1):
+            _update_hyper(problem, state, index, stream)
+            side = problem.side(state, index)
+            problem.model.likelihood.draw_side(side, state.noise, auxiliary, stream)
+        _update_shared(problem, state, stream)
+        return _finish(problem, state, stream)
+
+
+def move_scales(problem: Problem, state: State, stream: Stream) -> None:
+    """Exact move along U_k -> c U_k, V_k -> V_k / c, which the likelihood does not see."""
+    rows, cols = problem.side(state, 0), problem.side(state, 1)
+    joint = joint_scale_terms(
+        rows.prior.scale_terms(rows.X, rows.h), cols.prior.scale_terms(cols.X, cols.h)
+    )
+    if joint is None:
+        return
+    terms, carry_up, carry_low = joint
+    x = np.empty(terms.exponent.shape[0])
+    fill_log_scales(stream.key(), terms.exponent, terms.log_weights, carry_up, carry_low, x)
+    c = np.exp(np.broadcast_to(x, (problem.n_components,)))
+    for side, own, factor in ((rows, state.rows, c), (cols, state.cols, 1 / c)):
+        side.X[:] *= factor
+        own.update(side.prior.rescale(own, factor))
+
+
+def _update_hyper(problem: Problem, state: State, index: int, stream: Stream) -> None:
+    """Draw one side's hyper-variables; each step sees the values drawn before it."""
+    side = problem.side(state, index)
+    own = (state.rows, state.cols)[index]
+    for name, distribution in side.prior.updates(side.X, side.h):
+        side.h[name] = own[name] = distribution.draw(stream, own[name].shape)
+
+
+def _update_shared(problem: Problem, state: State, stream: Stream) -> None:
+    """Draw what governs both sides: the relevance of each factor."""
+    model = problem.model
+    if model.shared_ard:
+        statistics = [model.rows.relevance_terms(state.U), model.cols.relevance_terms(state.V)]
+        conditional = model.shared_ard.conditional(statistics)
+        state.shared["relevance"] = conditional.draw(stream, (problem.n_components,))
+
+
+def _finish(problem: Problem, state: State, stream: Stream) -> State:
+    """Draw the likelihood's own parameters from the residuals of the new factors."""
+    error = float(updates.row_errors(problem.X.cols, state.V, state.U, problem.threads).sum())
+    noise = problem.model.likelihood.update(problem.X, error, stream)
+    return replace(state, noise=noise, error=error)
+
+
+def chain(
+    problem: Problem,
+    init: str = "data",
+    random_state: RandomState = None,
+    number: int = 0,
+    state: State | None = None,
+) -> Iterator[State]:
+    """Yield the state after every sweep, for ever; stop by not asking for more.
+
+    Give a ``state`` to go on from it; its own seed then decides, not ``random_state``.
+    """
+    if state is None:
+        state = initial_state(problem, init, random_state, number)
+    while True:
+        state = sweep(problem, state)
+        yield state

@@ -1,0 +1,72 @@
+"""Seeds and keys: every variable of every sweep of every chain has random streams of its own."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+
+from bayesmf import _threads
+from bayesmf._errors import ModelError
+from bayesmf.kernels.fill import fill
+
+Array: TypeAlias = np.ndarray
+RandomState: TypeAlias = int | np.random.Generator | np.random.SeedSequence | None
+
+_PARALLEL_DRAWS = 20_000  # below this many draws a second thread costs more than it saves
+
+
+def seed_words(random_state: RandomState) -> Array:
+    """Two 64-bit words that stand for a user's ``random_state``."""
+    if isinstance(random_state, np.random.Generator):
+        return random_state.integers(0, 2**64, size=2, dtype=np.uint64)
+    if isinstance(random_state, np.random.SeedSequence):
+        return random_state.generate_state(2, np.uint64)
+    if random_state is None or isinstance(random_state, (int, np.integer)):
+        if random_state is not None and random_state < 0:
+            raise ModelError(f"random_state must not be negative, got {random_state}.")
+        return np.random.SeedSequence(random_state).generate_state(2, np.uint64)
+    raise ModelError(
+        "random_state must be None, an integer, a numpy Generator or a SeedSequence, got "
+        f"{type(random_state).__name__}."
+    )
+
+
+class Stream:
+    """The random numbers of one sweep of one chain.
+
+    Each call of `key` opens the next site: within a sweep the order of the sites is fixed by the
+    model, so a (seed, chain, sweep) determines every draw, whatever the number of threads.
+    """
+
+    def __init__(self, seed: Array, chain: int = 0, sweep: int = 0, threads: int = 1) -> None:
+        self.seed, self.chain, self.sweep, self.threads = seed, chain, sweep, threads
+        self._site = 0
+
+    def key(self) -> Array:
+        """Key of the next site: its streams are then told apart by their row."""
+        self._site += 1
+        site = (self.chain << 32) | self._site
+        return np.array([self.seed[0], self.seed[1], site, self.sweep], dtype=np.uint64)
+
+    def fill(self, kind: int, shape: tuple[int, ...], *parameters: Array | float) -> Array:
+        """Array of independent draws of a distribution of `bayesmf.kernels.fill`."""
+        rows, columns = (*shape, 1, 1)[:2]
+        out = np.empty((rows, columns))
+        a, b, c = (_two_dimensional(p, len(shape)) for p in (*parameters, 1.0, 1.0)[:3])
+        key = self.key()
+        blocks = 8 if out.size >= _PARALLEL_DRAWS else 1
+        _threads.run(
+            lambda start, stop: fill(start, stop, key, kind, a, b, c, out),
+            _threads.bounds(rows, blocks),
+            self.threads,
+        )
+        return out.reshape(shape)
+
+
+def _two_dimensional(parameter: Array | float, dimensions: int) -> Array:
+    """View a broadcastable parameter of a draw of 0, 1 or 2 dimensions as (rows, columns)."""
+    array = np.asarray(parameter, dtype=np.float64)
+    if dimensions == 1 and array.ndim == 1:
+        array = array[:, None]
+    return np.ascontiguousarray(np.atleast_2d(array))
