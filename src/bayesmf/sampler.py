@@ -24,7 +24,7 @@ from bayesmf.hyperpriors import Values
 from bayesmf.kernels.fill import fill_log_scales
 from bayesmf.likelihoods import Side
 from bayesmf.model import Model, joint_scale_terms
-from bayesmf.observed import ObservedMatrix
+from bayesmf.observed import ObservedMatrix, View
 from bayesmf.streams import Array, RandomState, Stream, seed_words
 
 _GROUPS = ("rows", "cols", "shared", "noise")
@@ -155,23 +155,35 @@ def initial_state(
 def _scale_to_data(problem: Problem, state: State, stream: Stream) -> None:
     """Overwrite the factors with random ones whose product has the mean and spread of the data."""
     X, K = problem.X, problem.n_components
-    mean, spread = X.mean, X.variance**0.5
-    size = max(spread, 0.1 * abs(mean)) or 1.0
-    both = all(problem.model.nonnegative)
+    mean = X.mean
+    size = max(X.variance**0.5, 0.1 * abs(mean)) or 1.0
+    if all(problem.model.nonnegative):
+        # Every factor adds its share of the mean, in the shape of a few lines of the data.
+        level = max(mean, 0.1 * size)
+        for F, view in ((state.U, X.cols), (state.V, X.rows)):
+            F[:] = _few_lines(view, F.shape, mean, stream)
+            np.maximum(F, 0.01 * level, out=F)
+            F *= (level / K) ** 0.5 / F.mean(axis=0)
+        return
     for F, nonnegative in zip((state.U, state.V), problem.model.nonnegative, strict=True):
-        F[:] = dist.Normal(0.0, 1.0).draw(stream, F.shape)
-        if both:  # every factor adds its share of the mean
-            F[:] = np.abs(F) * (max(mean, 0.1 * size) / K) ** 0.5
-            continue
-        F *= (size**2 / K) ** 0.25
+        F[:] = dist.Normal(0.0, (K / size**2) ** 0.5).draw(stream, F.shape)
         if nonnegative:
             F[:] = np.abs(F)
-    if not both and abs(mean) > 0.1 * size:  # the first factor carries the grand mean
-        for F, sign in ((state.U, 1.0), (state.V, np.sign(mean))):
-            F[:, 0] = 0.1 * F[:, 0] + sign * abs(mean) ** 0.5
-        if problem.model.nonnegative[1] and mean < 0:
-            state.V[:, 0] *= -1
-            state.U[:, 0] *= -1
+    if abs(mean) > 0.1 * size:  # the first factor carries the grand mean
+        sign = -1.0 if problem.model.nonnegative[1] and mean < 0 else 1.0
+        state.U[:, 0] = 0.1 * state.U[:, 0] + sign * abs(mean) ** 0.5
+        state.V[:, 0] = 0.1 * state.V[:, 0] + sign * np.sign(mean) * abs(mean) ** 0.5
+
+
+def _few_lines(view: View, shape: tuple[int, int], mean: float, stream: Stream) -> Array:
+    """Columns (n, K), each the average of three random lines of the data, the mean in gaps."""
+    rng = np.random.default_rng(stream.key().tolist())
+    F = np.full(shape, mean)
+    for k in range(shape[1]):
+        for line in rng.integers(0, view.n, 3):
+            part = slice(view.indptr[line], view.indptr[line + 1])
+            F[view.indices[part], k] += (view.values[part] - mean) / 3
+    return F
 
 
 def sweep(problem: Problem, state: State) -> State:

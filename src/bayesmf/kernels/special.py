@@ -19,6 +19,8 @@ def truncated_normal(s, p, b):
     """Draw x >= 0 with density proportional to exp(-p x^2 / 2 + b x); p = 0 needs b < 0."""
     if p == 0.0:
         return exponential(s) / -b
+    if not (math.isfinite(p) and math.isfinite(b)):
+        return np.nan  # nothing would ever be accepted
     scale = 1.0 / math.sqrt(p)
     bound = -b * scale
     if bound <= 0.0:
@@ -129,42 +131,50 @@ def _mode(e, low2, low1, up1, up2):
 
 
 @kernel
+def _part(weight, x):
+    """Log density that one exponential term loses at a distance; a missing term loses nothing."""
+    return 0.5 * weight * (x - math.expm1(x)) if weight > 0.0 else 0.0
+
+
+@kernel
 def _drop(d, rest, low2, low1, up1, up2):
     """Log density at mode + d relative to the mode; the weights are those at the mode."""
     return (
-        rest * d
-        + 0.5 * low2 * (-2.0 * d - math.expm1(-2.0 * d))
-        + 0.5 * low1 * (-d - math.expm1(-d))
-        + 0.5 * up1 * (d - math.expm1(d))
-        + 0.5 * up2 * (2.0 * d - math.expm1(2.0 * d))
+        rest * d + _part(low2, -2.0 * d) + _part(low1, -d) + _part(up1, d) + _part(up2, 2.0 * d)
     )
+
+
+@kernel
+def _pull(weight, x):
+    """Slope of ``_part`` in x."""
+    return -0.5 * weight * math.expm1(x) if weight > 0.0 else 0.0
 
 
 @kernel
 def _fall_rate(d, rest, low2, low1, up1, up2):
     """Derivative of ``_drop``."""
-    return (
-        rest
-        + low2 * math.expm1(-2.0 * d)
-        + 0.5 * low1 * math.expm1(-d)
-        - 0.5 * up1 * math.expm1(d)
-        - up2 * math.expm1(2.0 * d)
-    )
+    down = 2.0 * _pull(low2, -2.0 * d) + _pull(low1, -d)
+    return rest - down + _pull(up1, d) + 2.0 * _pull(up2, 2.0 * d)
 
 
 @kernel
 def _shoulder(sign, width, rest, low2, low1, up1, up2):
     """Distance from the mode, on one side, at which the log density has fallen by 0.5 to 2."""
-    d = width
-    for _ in range(200):
+    near, far = 0.0, width
+    while -_drop(sign * far, rest, low2, low1, up1, up2) < 0.5:
+        near, far = far, 2.0 * far
+    d = far
+    while True:
         fall = -_drop(sign * d, rest, low2, low1, up1, up2)
         if fall < 0.5:
-            d *= 1.5
+            near = d
         elif fall > 2.0:
-            d *= 0.6
+            far = d
         else:
-            break
-    return d
+            return d
+        d = 0.5 * (near + far)
+        if d in (near, far):
+            return far
 
 
 @kernel

@@ -64,7 +64,7 @@ def inverse_moments(X, P):
     cholesky(C, L, K)
     log_det = 0.0
     for k in range(K):
-        if D[k] == 0.0 or L[k, k] < 1e-6:
+        if D[k] == 0.0 or L[k, k] < 1e-4:
             return np.nan
         log_det += 2.0 * (math.log(L[k, k]) + math.log(D[k]))
     inverse = np.zeros((K, K))  # of L, lower triangular
@@ -117,44 +117,58 @@ def _jacobi(C, V, K):
 
 
 @kernel
-def adjugate(X, skip, B):
-    """Set B to adj(S_-) / e^c for the moments without row ``skip``; return c (-inf if adj is zero).
+def directions(X, skip, T, log_weights):
+    """Coordinates that diagonalise adj(S_-), row ``skip`` left out.
 
-    Valid for singular S_-: one zero eigenvalue leaves a matrix of rank one, two leave zero.
+    With x = T y, x^T adj(S_-) x = sum over l of e^log_weights[l] y_l^2. Valid for singular S_-: one
+    zero eigenvalue leaves one weight, two leave none (-inf).
     """
     K = X.shape[1]
     C, _ = workspace(K)
     D = np.empty(K)
+    V = np.empty((K, K))
     _moments(X, skip, C, D)
-    B[:] = 0.0
+    _jacobi(C, V, K)
     scale = 0.0
     for k in range(K):
-        if D[k] == 0.0:  # a factor that no other row uses: adj has a single entry or none
+        if D[k] == 0.0:  # a factor that no other row uses: its eigenvalue is zero
             D[k] = 1.0
         scale += 2.0 * math.log(D[k])
-    V = np.empty((K, K))
-    _jacobi(C, V, K)
     logs = np.empty(K)
     for k in range(K):
-        logs[k] = math.log(C[k, k]) if C[k, k] > 1e-14 * K else -np.inf
-    others = np.empty(K)  # log of the product of the other eigenvalues
-    top = -np.inf
+        logs[k] = math.log(C[k, k]) if C[k, k] > 1e-15 * K else -np.inf
     for k in range(K):
-        total = 0.0
+        log_weights[k] = scale
         for m in range(K):
             if m != k:
-                total += logs[m]
-        others[k] = total
-        top = max(top, total)
-    if top == -np.inf:
-        return -np.inf
+                log_weights[k] += logs[m]
+        for a in range(K):
+            T[a, k] = D[a] * V[a, k]
+
+
+@kernel
+def adjugate(X, skip, B):
+    """Set B to adj(S_-) / e^c for the moments without row ``skip``; return c (-inf if adj is 0)."""
+    K = X.shape[1]
+    T = np.empty((K, K))
+    weights = np.empty(K)
+    directions(X, skip, T, weights)
+    c = np.max(weights)
+    B[:] = 0.0
+    if c == -np.inf:
+        return c
     for a in range(K):
-        for b in range(K):
-            total = 0.0
-            for k in range(K):
-                total += math.exp(others[k] - top) * V[a, k] * V[b, k]
-            B[a, b] = total / (D[a] * D[b])
-    return scale + top
+        square = 0.0  # D^2, because T = D V with V orthogonal; the vectors of adj are D^-1 V
+        for k in range(K):
+            square += T[a, k] * T[a, k]
+        for k in range(K):
+            T[a, k] /= square
+    for k in range(K):
+        weight = math.exp(weights[k] - c)
+        for a in range(K):
+            for b in range(K):
+                B[a, b] += weight * T[a, k] * T[b, k]
+    return c
 
 
 @kernel
@@ -179,22 +193,82 @@ def _rank_one(P, u, sign, B):
 
 
 @kernel
-def _draw_row(s, x, A, L, h, z, half_log_scale, nonnegative):
-    """Draw x given precision A e^(2 half) and linear term h e^(2 half), half = half_log_scale."""
+def _draw_entries(s, x, A, h, half_log_scale):
+    """Draw the entries of x >= 0 in turn; A and h, precision and linear term, lack e^(2 half)."""
     K = x.shape[0]
     spread = math.exp(-half_log_scale)
-    if not nonnegative:
-        for k in range(K):
-            z[k] = normal(s)
-        cholesky(A, L, K)
-        solve_and_draw(L, h, z, K, spread, x)
-        return
     for k in range(K):
         b = h[k]
         for c in range(K):
             if c != k:
                 b -= (A[k, c] if c < k else A[c, k]) * x[c]
         x[k] = spread * truncated_normal(s, max(A[k, k], 1e-300), b / spread)
+
+
+@kernel
+def _draw_singular(s, x, X, i, source, g, tau, log_gamma, ridge):
+    """Draw the real row i where S_- is (nearly) singular, in coordinates that diagonalise adj(S_-).
+
+    There a huge prior precision stays on the diagonal and drowns none of the data's.
+    """
+    K = x.shape[0]
+    T, M = np.empty((K, K)), np.empty((K, K))
+    weights, h, z, y = np.empty(K), np.empty(K), np.empty(K), np.empty(K)
+    A, L = workspace(K)
+    directions(X, i, T, weights)
+    position = 0
+    for a in range(K):
+        for b in range(a + 1):
+            M[a, b] = M[b, a] = tau * source[position]
+            position += 1
+        M[a, a] += ridge
+    MT = np.zeros((K, K))
+    for a in range(K):
+        for c in range(K):
+            for b in range(K):
+                MT[a, b] += M[a, c] * T[c, b]
+    for a in range(K):
+        h[a] = 0.0
+        for c in range(K):
+            h[a] += T[c, a] * tau * g[c]
+        for b in range(a + 1):
+            A[a, b] = 0.0
+            for c in range(K):
+                A[a, b] += T[c, a] * MT[c, b]
+        exponent = log_gamma + weights[a]
+        if exponent > -np.inf:
+            A[a, a] += 2.0 * math.exp(min(max(exponent, -600.0), 600.0))
+        z[a] = normal(s)
+    cholesky(A, L, K)
+    solve_and_draw(L, h, z, K, 1.0, y)
+    for a in range(K):
+        x[a] = 0.0
+        for c in range(K):
+            x[a] += T[a, c] * y[c]
+
+
+@kernel
+def _assemble(A, h, B, c, source, g, tau, ridge):
+    """Set A and h to precision and linear term of a row, both divided by e^scale; return scale.
+
+    The precision is 2 e^c B + tau G + ridge; dividing keeps either part from overflowing.
+    """
+    K = h.shape[0]
+    seen = ridge
+    for k in range(K):
+        seen += source[k * (k + 1) // 2 + k]
+    scale = max(c, 0.0) if seen > 0.0 else c
+    if scale == -np.inf:
+        scale = 0.0
+    prior, data = 2.0 * math.exp(c - scale), math.exp(-scale)
+    position = 0
+    for a in range(K):
+        for b in range(a + 1):
+            A[a, b] = prior * B[a, b] + data * tau * source[position]
+            position += 1
+        A[a, a] += data * ridge
+        h[a] = data * tau * g[a]
+    return scale
 
 
 @kernel
@@ -210,6 +284,8 @@ def draw_volume(key, X, packed, rhs, tau, log_gamma, ridge, nonnegative):
     s = np.empty(4, np.uint64)
     log_det = inverse_moments(X, P) if K > 1 else 0.0
     for i in range(n):
+        seed_stream(key, i, s)
+        source = packed[0 if packed.shape[0] == 1 else i]
         regular = K == 1
         c = log_gamma
         if K > 1 and math.isfinite(log_det):
@@ -218,28 +294,21 @@ def draw_volume(key, X, packed, rhs, tau, log_gamma, ridge, nonnegative):
             if regular:
                 log_det += math.log(ratio)
                 c = log_gamma + log_det
+        if not regular and not nonnegative:
+            _draw_singular(s, X[i], X, i, source, rhs[i], tau, log_gamma, ridge)
+            log_det = inverse_moments(X, P)
+            continue
         if not regular:
             c = log_gamma + adjugate(X, i, B)
-        source = packed[0 if packed.shape[0] == 1 else i]
-        seen = ridge
-        for k in range(K):
-            seen += source[k * (k + 1) // 2 + k]
-        # Divide precision and linear term by e^scale, so that neither part overflows.
-        scale = max(c, 0.0) if seen > 0.0 else c
-        if scale == -np.inf:
-            scale = 0.0
-        prior, data = 2.0 * math.exp(c - scale), math.exp(-scale)
-        position = 0
-        for a in range(K):
-            for b in range(a + 1):
-                A[a, b] = prior * B[a, b] + data * tau * source[position]
-                position += 1
-            A[a, a] += data * ridge
-            h[a] = data * tau * rhs[i, a]
-        seed_stream(key, i, s)
-        _draw_row(s, X[i], A, L, h, z, 0.5 * scale, nonnegative)
-        if K > 1:
-            if regular:
-                log_det += math.log(_rank_one(B, X[i], 1.0, P))
-            else:
-                log_det = inverse_moments(X, P)
+        scale = _assemble(A, h, B, c, source, rhs[i], tau, ridge)
+        if nonnegative:
+            _draw_entries(s, X[i], A, h, 0.5 * scale)
+        else:
+            for k in range(K):
+                z[k] = normal(s)
+            cholesky(A, L, K)
+            solve_and_draw(L, h, z, K, math.exp(-0.5 * scale), X[i])
+        if not regular:
+            log_det = inverse_moments(X, P)
+        elif K > 1:
+            log_det += math.log(_rank_one(B, X[i], 1.0, P))

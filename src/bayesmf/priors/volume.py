@@ -23,9 +23,9 @@ class Volume(Prior):
 
     The same gamma means another strength at another rank, because the determinant is a product of
     K squared lengths. Give ``gamma``, or ``log10_gamma`` where it leaves the range of a double. The
-    default is gamma = g^K with g = 30 K / (n * lambda * mean square of the data), lambda being the
-    normal precision of the other side: the strength per factor is then the same for every rank,
-    number of rows and unit of measurement.
+    default is gamma = (n / 2) / q^K with q = n * lambda * (mean square of the data) / K, lambda
+    being the normal precision of the other side: the determinant then settles where the other side
+    keeps the scale of its own prior, at every rank, number of rows and unit of measurement.
 
     The posterior is improper where n < K, or K > 1 and m <= 2 K - 2 (m: the other side's length).
     There ``ridge`` defaults to a weak normal prior, elsewhere to 0.
@@ -55,7 +55,7 @@ class Volume(Prior):
     def resolve(self, setting: Setting) -> Volume:
         K, n, m, mean_square, other = setting
         # Squared length per row that X needs if the other side keeps its prior variance.
-        square = max(other * mean_square / K, 1e-300)
+        square = other * mean_square / K or 1.0
         log10_gamma = self.log10_gamma
         if log10_gamma is None:
             per_factor_strength = 30 / (n * square)

@@ -1,0 +1,217 @@
+"""What the benchmark scripts share: the data, facts about the machine, tables and JSON files.
+
+The real matrices are looked for in the folder that the environment variable BAYESMF_DATA names,
+and if it is not set in ``../shared/data`` next to the repository. Where a file is absent, a
+synthetic matrix of the same shape and number of observed entries takes its place, and says so.
+
+NumPy is imported inside the functions that need it: memory.py measures from before that import.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import time
+from collections.abc import Callable, Iterable, Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import bayesmf
+
+if TYPE_CHECKING:
+    from bayesmf import ObservedMatrix
+
+_REPOSITORY = Path(__file__).resolve().parents[1]
+_LEAST = 3  # rows and columns with fewer observed entries are left out, as in the study
+
+
+class Dataset(NamedTuple):
+    """A matrix, and whether it is the real one."""
+
+    name: str
+    X: ObservedMatrix
+    real: bool
+
+    def facts(self) -> dict[str, Any]:
+        """What a reader of the results needs to know about the data."""
+        source = "real" if self.real else "synthetic"
+        return {"source": source, "shape": self.X.shape, "observed": self.X.n_observed}
+
+
+class _Source(NamedTuple):
+    """Where a real matrix is, how it is read, and what is known of it."""
+
+    file: str
+    read: Callable[[Path], Any]
+    shape: tuple[int, int]
+    observed: int
+    low: int
+    high: int
+
+
+def _read_gdsc(path: Path) -> Any:
+    """Drug sensitivities, capped at 100: truncated to integers, sparse cell lines dropped."""
+    import numpy as np
+
+    return np.trunc(_frequent(np.loadtxt(path, delimiter="\t"), 1))
+
+
+def _read_movielens(path: Path) -> Any:
+    """Ratings: rows, then columns, then rows with too few ratings are dropped."""
+    import numpy as np
+
+    user, item, rating = np.loadtxt(path, dtype=np.int64, usecols=(0, 1, 2)).T
+    ratings = np.full((user.max(), item.max()), np.nan)
+    ratings[user - 1, item - 1] = rating
+    for axis in (1, 0, 1):
+        ratings = _frequent(ratings, axis)
+    return ratings
+
+
+def _frequent(matrix: Any, axis: int) -> Any:
+    """Keep the rows (axis 1) or columns (axis 0) with enough observed entries."""
+    import numpy as np
+
+    kept = (~np.isnan(matrix)).sum(axis=axis) >= _LEAST
+    return matrix[kept] if axis == 1 else matrix[:, kept]
+
+
+_SOURCES = {
+    "gdsc": _Source("gdsc/ic50.txt", _read_gdsc, (705, 139), 79_259, 0, 100),
+    "movielens": _Source("movielens/ml-100k/u.data", _read_movielens, (943, 1473), 99_723, 1, 5),
+}
+DATASETS = tuple(_SOURCES)
+
+
+def load(name: str) -> Dataset:
+    """Read the matrix "gdsc" or "movielens", or make one like it where the data is absent."""
+    from bayesmf import ObservedMatrix
+
+    source = _SOURCES[name]
+    folder = os.environ.get("BAYESMF_DATA") or _REPOSITORY.parent / "shared" / "data"
+    path = Path(folder) / source.file
+    if not path.is_file():
+        return Dataset(
+            name, synthetic(source.shape, source.observed, source.low, source.high), False
+        )
+    X = ObservedMatrix.of(source.read(path))
+    if (X.shape, X.n_observed) != (source.shape, source.observed):
+        raise ValueError(
+            f"{path} gives {X!r}; expected {source.observed} observed entries of {source.shape}."
+        )
+    return Dataset(name, X, True)
+
+
+def synthetic(shape: tuple[int, int], observed: int, low: int, high: int) -> ObservedMatrix:
+    """Whole numbers from low to high: a nonnegative product of rank 5 and noise, cells at random.
+
+    Cells and values are drawn entry by entry, so that no array of the full shape is ever made.
+    """
+    import numpy as np
+
+    from bayesmf import ObservedMatrix
+
+    rng = np.random.default_rng(0)
+    n, m = shape
+    cells = np.unique(rng.integers(n * m, size=2 * observed)) if 4 * observed < n * m else n * m
+    rows, cols = np.divmod(np.sort(rng.choice(cells, observed, replace=False)), m)
+    U, V = (rng.gamma(2.0, 1.0, size=(size, 5)) for size in shape)
+    values = np.zeros(observed)
+    for u, v in zip(U.T, V.T, strict=True):
+        values += u[rows] * v[cols]
+    values *= (low + high) / 2 / values.mean()
+    values += rng.normal(scale=(high - low) / 8, size=observed)
+    return ObservedMatrix.from_triples(rows, cols, np.clip(np.rint(values), low, high), shape)
+
+
+def machine() -> dict[str, Any]:
+    """Return the processor, the cores this process may use, and the versions that matter."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return {
+        "cpu": _cpu_model(),
+        "cores": len(affinity(0)) if affinity else os.cpu_count(),
+        "system": platform.platform(),
+        "python": platform.python_version(),
+        "numpy": version("numpy"),
+        "numba": version("numba"),
+        "bayesmf": bayesmf.__version__,
+    }
+
+
+def _cpu_model() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return models[0] if models else platform.processor() or platform.machine()
+
+
+def version(distribution: str) -> str:
+    """Return the version of an installed distribution, or "not installed"."""
+    try:
+        return metadata.version(distribution)
+    except metadata.PackageNotFoundError:
+        return "not installed"
+
+
+def best_of(n: int, measure: Callable[[], float]) -> float:
+    """Measure n times and return the smallest figure: whatever disturbs a run makes it longer."""
+    return min(measure() for _ in range(n))
+
+
+def watch_other_work() -> Callable[[], float | None]:
+    """Begin to watch the machine; the function returned says how many cores others kept busy.
+
+    It says None where the system does not tell.
+    """
+    begin, used = time.perf_counter(), _used_by_others()
+
+    def busy_elsewhere() -> float | None:
+        now = _used_by_others()
+        if used is None or now is None:
+            return None
+        return max(0.0, (now - used) / (time.perf_counter() - begin))
+
+    return busy_elsewhere
+
+
+def _used_by_others() -> float | None:
+    """Seconds of processor time, over all cores, that were not this process's own."""
+    try:
+        first = Path("/proc/stat").read_text().partition("\n")[0]
+    except OSError:
+        return None
+    user, nice, system, _idle, _wait, irq, softirq, steal = (int(t) for t in first.split()[1:9])
+    ticks = user + nice + system + irq + softirq + steal
+    return ticks / os.sysconf("SC_CLK_TCK") - time.process_time()
+
+
+def verdict(value: float, limit: float, *, at_least: bool = False) -> str:
+    """Say whether a figure meets its target: at most the limit, or at least."""
+    return "met" if (value >= limit if at_least else value <= limit) else "NOT met"
+
+
+def print_machine(facts: dict[str, Any]) -> None:
+    print(", ".join(f"{name} {value}" for name, value in facts.items()))
+
+
+def print_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Print columns of text: the first to the left, the others to the right."""
+    lines = [list(header), *([str(cell) for cell in row] for row in rows)]
+    widths = [max(len(cell) for cell in column) for column in zip(*lines, strict=True)]
+    for line in lines:
+        first, *others = (
+            cell.rjust(width) if i else cell.ljust(width)
+            for i, (cell, width) in enumerate(zip(line, widths, strict=True))
+        )
+        print("  ".join([first, *others]).rstrip())
+
+
+def write_json(path: str | None, results: dict[str, Any]) -> None:
+    """Write the results and the facts about the machine, if a path is given."""
+    if path is not None:
+        text = json.dumps({"machine": machine(), **results}, indent=2)
+        Path(path).write_text(text + "\n", encoding="utf-8")

@@ -1,0 +1,401 @@
+"""Fast equals slow: the library's sweeps and kernels against plain versions of the same sums."""
+
+import numpy as np
+import pytest
+
+import reference
+from bayesmf import baseline, preset, updates
+from bayesmf import distributions as dist
+from bayesmf.hyperpriors import (
+    ARD,
+    GammaRate,
+    InverseGaussian,
+    NormalInverseWishart,
+    TruncatedNormalHyper,
+)
+from bayesmf.kernels import counts, linalg, rows, volume
+from bayesmf.likelihoods import Gaussian, Poisson
+from bayesmf.model import Model
+from bayesmf.observed import ObservedMatrix
+from bayesmf.presets import PRESETS
+from bayesmf.priors import (
+    L21,
+    Exponential,
+    Gamma,
+    Laplace,
+    MultivariateNormal,
+    Normal,
+    TruncatedNormal,
+    Volume,
+)
+from bayesmf.sampler import Problem, initial_state, sweep
+from bayesmf.streams import Stream, seed_words
+
+RTOL = 1e-10
+SHAPES = {"sparse": (13, 9), "dense": (9, 13), "complete": (13, 9)}
+OBSERVED = {"sparse": 0.3, "dense": 0.8, "complete": 1.0}
+RANKS = (1, 3, 5)
+
+
+def custom(likelihood, rows, cols, name):
+    return Model(likelihood, rows=rows, cols=cols, name=name)
+
+
+def wishart(**hyper):
+    return MultivariateNormal(NormalInverseWishart(**hyper))
+
+
+def learnt_truncation(**hyper):
+    return TruncatedNormal(0.0, TruncatedNormalHyper(**hyper))
+
+
+G, P = Gaussian(2.0, 0.5), Poisson()
+MODELS = {
+    **{name: preset(name) for name in PRESETS},
+    "GGG noise": preset("GGG", lambda_=0.7, alpha_tau=3.0, beta_tau=0.2),
+    "GGGA alpha": preset("GGGA", alpha0=2.5, beta0=0.3),
+    "GGGW beta": preset("GGGW", beta0=0.4, nu0=7.5, W0=3.0),
+    "GGGW centred": custom(G, wishart(mean=0.5), wishart(), "none"),
+    "GLLI rate": preset("GLLI", reading="rate"),
+    "GLLI shape": preset("GLLI", mu=0.7, lambda_=2.0),
+    "GLLI rate shape": preset("GLLI", mu=0.7, lambda_=2.0, reading="rate"),
+    "GVG weak": preset("GVG", gamma=1e-3, lambda_=0.4),
+    "GVG strong": preset("GVG", log10_gamma=1.0),
+    "GVG ridge": custom(G, Volume(gamma=0.01, ridge=0.3), Normal(0.1), "none"),
+    "GVnG ridge": custom(
+        G, Volume(gamma=0.01, signs="nonnegative", ridge=0.3), Normal(0.1), "none"
+    ),
+    "GTT precisions": preset("GTT", tau_U=0.5, tau_V=2.0),
+    "GTT mean": custom(G, TruncatedNormal(0.7, 0.5), TruncatedNormal(-1.0, 2.0), "none"),
+    "GTTN shape": preset("GTTN", tau_mu=0.6, a=2.5, b=0.8),
+    "GTTN mean": custom(G, learnt_truncation(mean=0.4), learnt_truncation(), "none"),
+    "PGG shape": preset("PGG", a=0.6, b=2.0),
+    "PGGG shape": preset("PGGG", a=2.0, a_prime=1.5, b_prime=0.4),
+    "exponential ARD, Laplace": custom(
+        G, Exponential(ARD(1, 1)), Laplace(1.0), "exponential-laplace"
+    ),
+    "one ARD, two families": custom(
+        G, Exponential(ARD(2, 0.5)), Normal(ARD(2, 0.5)), "exponential-normal"
+    ),
+    "two ARDs": custom(
+        G, Exponential(ARD(1, 1, shared=False)), Normal(ARD(2, 3)), "exponential-normal"
+    ),
+    "eta, truncation": custom(
+        G, Laplace(InverseGaussian(2.0, 3.0)), learnt_truncation(shape=1.7), "eta-hyper"
+    ),
+    "volume columns": custom(G, Normal(0.3), Volume(gamma=0.05), "normal-volume"),
+    "L21, normal": custom(G, L21(0.3), Normal(0.2), "l21-normal"),
+    "L21, volume": custom(G, L21(0.3), Volume(gamma=0.05), "none"),
+    "counts": custom(P, Exponential(0.5), Gamma(2.0, GammaRate()), "counts"),
+    "counts ARD": custom(P, Gamma(0.7, ARD(1, 2)), Exponential(ARD(1, 2)), "counts"),
+}
+
+
+def data(kind, likelihood):
+    """A small matrix of about rank 2, with an empty row unless it is complete."""
+    n, m = SHAPES[kind]
+    rng = np.random.default_rng(len(kind))
+    fit = rng.gamma(2.0, 1.0, (n, 2)) @ rng.gamma(2.0, 1.0, (m, 2)).T
+    counting = isinstance(likelihood, Poisson)
+    R = rng.poisson(1.5 * fit).astype(float) if counting else rng.normal(fit - 4.0, 0.5)
+    if counting:
+        R[:3, :3] = 0
+    R[rng.random((n, m)) > OBSERVED[kind]] = np.nan
+    if kind != "complete":
+        R[4] = np.nan
+    X = ObservedMatrix.of(R)
+    assert X.is_dense == (kind != "sparse")
+    assert X.complete == (kind == "complete")
+    return X
+
+
+def start(problem, seed):
+    """An ordinary state; under a volume prior, one whose determinant is about what it will be."""
+    state = initial_state(problem, random_state=seed)
+    for prior, X, F in (
+        (problem.model.rows, state.U, state.V),
+        (problem.model.cols, state.V, state.U),
+    ):
+        if isinstance(prior, Volume):
+            n, K = X.shape
+            X[:] = np.random.default_rng(seed).normal(size=(n, K))
+            X[:] = np.abs(X) if prior.nonnegative else X
+            log_ratio = np.log(n / 2) - prior.log_gamma - np.linalg.slogdet(X.T @ X)[1]
+            X *= np.exp(log_ratio / (2 * K))
+            F /= np.exp(log_ratio / (2 * K))
+    return state
+
+
+def assert_close(actual, expected, tail=1e-13, context=""):
+    """To ten digits, or to ``tail`` of the largest entry."""
+    size = float(np.max(np.abs(expected), initial=0.0))
+    np.testing.assert_allclose(actual, expected, rtol=RTOL, atol=tail * size, err_msg=context)
+
+
+def assert_sweeps_agree(problem, state, n_sweeps=3):
+    """Library and reference from the same state, several times."""
+    # A row under a volume prior hands its rounding on to the next, through a matrix inverse.
+    volume = any(isinstance(p, Volume) for p in (problem.model.rows, problem.model.cols))
+    for _ in range(n_sweeps):
+        expected = reference.sweep(problem, state)
+        state = sweep(problem, state)
+        actual = state.variables()
+        assert actual.keys() == expected.keys()
+        for name, value in expected.items():
+            assert np.isfinite(value).all()
+            context = f"{name} after sweep {state.sweep}"
+            assert_close(actual[name], value, 1e-11 if volume else 1e-13, context)
+
+
+@pytest.mark.parametrize("rank", RANKS)
+@pytest.mark.parametrize("scale_move", [True, False], ids=["move", "still"])
+@pytest.mark.parametrize("kind", SHAPES)
+@pytest.mark.parametrize("name", MODELS)
+def test_sweep(name, kind, scale_move, rank):
+    model = MODELS[name]
+    X = data(kind, model.likelihood)
+    problem = Problem.of(X, model, rank, scale_move=scale_move)
+    assert_sweeps_agree(problem, start(problem, rank))
+
+
+@pytest.mark.parametrize("name", ["GGG", "GEE", "PGG"])
+def test_sweep_in_blocks(name):
+    """Large enough that the rows are cut into blocks for several threads."""
+    rng = np.random.default_rng(3)
+    R = rng.poisson(rng.gamma(2.0, 3.0, (400, 1)) * rng.gamma(2.0, 1.0, (1, 60))).astype(float)
+    R[rng.random(R.shape) > 0.3] = np.nan
+    problem = Problem.of(R, preset(name), 8, threads=2)
+    view = problem.X.rows
+    assert not problem.X.is_dense
+    assert len(updates.Gram(view, np.ones((60, 8))).bounds()) > 2
+    assert_sweeps_agree(problem, start(problem, 0), n_sweeps=1)
+
+
+# Rows under a volume prior, where the moments of the other rows are singular or extreme
+
+
+def volume_case(n, K, rank, seed=0, m=9):
+    """Factors whose rows 1.. have moments of this rank, and data of all rows."""
+    rng = np.random.default_rng(seed)
+    X = rng.integers(-3, 4, (n, K)).astype(float)
+    X[1:, rank:] = X[1:, :1] @ rng.integers(1, 3, (1, K - rank))
+    F, R = rng.normal(size=(m, K)), rng.normal(size=(n, m))
+    packed, rhs = np.empty((1, K * (K + 1) // 2)), R @ F
+    G = F.T @ F
+    packed[0] = G[np.tril_indices(K)]
+    return X, G, packed, rhs
+
+
+def first_row(X, packed, rhs, tau, log_gamma, seed):
+    """Draw row 0 with these seeds' streams: the row and the normals that went into it."""
+    key = Stream(seed_words(seed)).key()
+    X = X.copy()
+    volume.draw_volume(key, X, packed, rhs, tau, log_gamma, 0.0, False)
+    return X[0], reference.Row(key, 0).normals(X.shape[1])
+
+
+@pytest.mark.parametrize("loss", [0, 1, 2])
+@pytest.mark.parametrize("K", [2, 3, 5, 6])
+def test_volume_row_has_the_right_mean_and_covariance(K, loss):
+    """A draw is affine in its normals, whatever the coordinates: K + 3 draws give it away."""
+    X, G, packed, rhs = volume_case(3 * K, K, K - loss)
+    tau, gamma = 0.7, 1e-3
+    draws = [first_row(X, packed, rhs, tau, np.log(gamma), seed) for seed in range(K + 3)]
+    x = np.array([draw for draw, _ in draws])
+    z = np.array([[1.0, *normals] for _, normals in draws])
+    solution, residual = np.linalg.lstsq(z, x)[:2]
+    assert np.all(residual < 1e-18 * np.max(x**2))
+    A = 2 * gamma * reference.adjugate_of_moments(X[1:]) + tau * G
+    np.testing.assert_allclose(solution[0], np.linalg.solve(A, tau * rhs[0]), rtol=1e-8)
+    np.testing.assert_allclose(solution[1:].T @ solution[1:] @ A, np.eye(K), atol=1e-6)
+
+
+@pytest.mark.parametrize("n", [1, 2, 4, 5])
+def test_nonnegative_volume_rows_with_few_rows(n):
+    """No more rows than factors: the moments of the other rows are always singular."""
+    rng = np.random.default_rng(n)
+    prior = Volume(gamma=0.5, signs="nonnegative", ridge=0.2)
+    problem = Problem.of(rng.normal(2, 1, (n, 9)), custom(G, prior, Normal(0.3), "none"), 5)
+    state = initial_state(problem, init="prior", random_state=n)
+    assert_sweeps_agree(problem, state)
+
+
+@pytest.mark.parametrize("nonnegative", [False, True])
+@pytest.mark.parametrize("shift", [-150, 150])
+def test_volume_rows_scale_exactly(shift, nonnegative):
+    """X 2^s, F 2^-s and gamma 2^(-2sK) give the draws times 2^s: no determinant is formed."""
+    K, log_gamma, key = 5, -3.0, Stream(seed_words(8)).key()
+    X, _, packed, rhs = volume_case(12, K, K)
+    X = np.abs(X) if nonnegative else X
+    small = X.copy()
+    volume.draw_volume(key, small, packed, rhs, 0.7, log_gamma, 0.0, nonnegative)
+    scale = 2.0**shift
+    large = X * scale
+    log_gamma -= 2 * shift * K * np.log(2)
+    volume.draw_volume(key, large, packed / scale**2, rhs / scale, 0.7, log_gamma, 0.0, nonnegative)
+    np.testing.assert_allclose(large / scale, small, rtol=1e-8)
+
+
+# Small matrices, up to and across the edges of tiles
+
+
+@pytest.mark.parametrize("K", range(1, 18))
+def test_gram_and_cholesky(K):
+    rng = np.random.default_rng(K)
+    n = linalg.padded(2 * K + 3, linalg.LANES)
+    Ft = np.zeros((linalg.padded(K, linalg.TILE), n))
+    Ft[:K] = rng.normal(size=(K, n))
+    A, L = linalg.workspace(K)
+    linalg.gram(Ft, n, A)
+    expected = sum(np.outer(f, f) for f in Ft[:K].T)
+    assert_close(np.tril(A[:K, :K]), np.tril(expected))
+
+    linalg.cholesky(A, L, K)
+    factor = np.linalg.cholesky(expected)
+    assert_close(L[:K, :K], factor, 1e-12)
+
+    h, z, x = rng.normal(size=K), rng.normal(size=K), np.empty(K)
+    linalg.solve_and_draw(L, h.copy(), z, K, 0.5, x)
+    assert_close(x, np.linalg.solve(expected, h) + 0.5 * np.linalg.solve(factor.T, z), 1e-11)
+
+
+@pytest.mark.parametrize("K", range(1, 18))
+def test_gram_step(K):
+    """From lists of entries and from packed outer products: the same sums."""
+    X = data("sparse", Gaussian())
+    F = np.random.default_rng(K).normal(size=(X.shape[1], K))
+    packed, rhs = np.empty((X.shape[0], K * (K + 1) // 2)), np.empty((X.shape[0], K))
+    view = X.rows
+    rows.gram_sparse(0, view.n, view.indptr, view.indices, view.values, F, packed, rhs)
+    outer = np.empty((X.shape[1], packed.shape[1]))
+    rows.pack_outer(F, outer)
+    R = X.to_array()
+    for i in range(view.n):
+        seen = ~np.isnan(R[i])
+        G = sum((np.outer(f, f) for f in F[seen]), np.zeros((K, K)))
+        assert_close(packed[i], G[np.tril_indices(K)])
+        assert_close(
+            rhs[i], sum((r * f for r, f in zip(R[i, seen], F[seen], strict=True)), 0 * rhs[i])
+        )
+        assert_close(outer[seen].sum(axis=0), packed[i])
+
+
+def whole_numbers(K, rank, seed):
+    """Integer matrix of this rank with a last row that ought to be skipped."""
+    rng = np.random.default_rng(seed)
+    X = rng.integers(-3, 4, (3 * K + 2, K)).astype(float)
+    for k in range(rank, K):
+        X[:-1, k] = 2 * X[:-1, k - rank] if rank else 0.0
+    return X
+
+
+@pytest.mark.parametrize("loss", [0, 1, 2])
+@pytest.mark.parametrize("K", range(1, 18))
+def test_adjugate(K, loss):
+    X = whole_numbers(K, max(K - loss, 0), K)
+    B = np.empty((K, K))
+    c = volume.adjugate(X, len(X) - 1, B)
+    exact = reference.adjugate_of_moments(X[:-1])
+    if K > 1 and loss == 2:
+        assert c == -np.inf
+        assert not exact.any() and not B.any()
+    else:
+        assert np.linalg.matrix_rank(exact) == (K if loss == 0 else 1)
+        np.testing.assert_allclose(
+            B * np.exp(c), exact, rtol=1e-10, atol=1e-12 * np.abs(exact).max()
+        )
+
+
+@pytest.mark.parametrize("empty", [1, 2])
+def test_adjugate_with_unused_factors(empty):
+    X = whole_numbers(6, 6, 0)
+    X[:-1, :empty] = 0.0
+    B = np.empty((6, 6))
+    c = volume.adjugate(X, len(X) - 1, B)
+    exact = reference.adjugate_of_moments(X[:-1])
+    np.testing.assert_allclose(B * np.exp(c), exact, rtol=1e-10, atol=1e-12 * np.abs(exact).max())
+    assert (np.count_nonzero(exact) == 1) == (empty == 1)
+
+
+@pytest.mark.parametrize("K", range(1, 18))
+def test_inverse_moments(K):
+    X = np.random.default_rng(K).normal(size=(3 * K, K))
+    P = np.empty((K, K))
+    log_det = volume.inverse_moments(X, P)
+    S = X.T @ X
+    assert_close(P, np.linalg.inv(S), 1e-12)
+    assert log_det == pytest.approx(np.linalg.slogdet(S)[1], rel=1e-12)
+    scale = 10.0 ** np.linspace(-60, 60, K)
+    shifted = volume.inverse_moments(X * scale, P)
+    assert shifted == pytest.approx(log_det + 2 * np.log(scale).sum(), rel=1e-12, abs=1e-9)
+    assert_close(P * np.outer(scale, scale), np.linalg.inv(S), 1e-12)
+
+
+@pytest.mark.parametrize("K", [2, 5, 9])
+def test_inverse_moments_of_a_singular_matrix(K):
+    X = whole_numbers(K, K - 1, K)[:-1]
+    assert np.isnan(volume.inverse_moments(X, np.empty((K, K))))
+
+
+# Counts and nonnegative matrix factorisation
+
+
+def split(X, U, V, key):
+    row_sums, col_sums = np.zeros(U.shape), np.zeros(V.shape)
+    view = X.rows
+    counts.split_counts(
+        0, view.n, key, view.indptr, view.indices, view.values, U, V, row_sums, col_sums
+    )
+    return row_sums, col_sums
+
+
+@pytest.mark.parametrize("level", [0.3, 5.0, 1e3, 1e9])
+@pytest.mark.parametrize("K", [1, 2, 7])
+def test_split_counts_conserves_totals(K, level):
+    rng = np.random.default_rng(K)
+    R = rng.poisson(level, (20, 15)).astype(float)
+    R[rng.random(R.shape) > 0.6] = np.nan
+    U, V = rng.gamma(0.2, 1.0, (20, K)), rng.gamma(0.2, 1.0, (15, K))
+    row_sums, col_sums = split(ObservedMatrix.of(R), U, V, Stream(seed_words(1)).key())
+    for sums, axis in ((row_sums, 1), (col_sums, 0)):
+        assert np.all(sums >= 0) and np.all(sums % 1 == 0)
+        np.testing.assert_array_equal(sums.sum(axis=1), np.nansum(R, axis=axis))
+    np.testing.assert_array_equal(row_sums.sum(axis=0), col_sums.sum(axis=0))
+
+
+def test_split_counts_of_products_that_underflow():
+    rng = np.random.default_rng(0)
+    X = ObservedMatrix.of(rng.poisson(30.0, (12, 10)))
+    U, V = rng.gamma(1.0, 1.0, (12, 4)), rng.gamma(1.0, 1.0, (10, 4))
+    key = Stream(seed_words(2)).key()
+    plain = split(X, U, V, key)
+    for exponent in (-600, 600):
+        scale = 2.0**exponent
+        for sums, expected in zip(split(X, U * scale, V * scale, key), plain, strict=True):
+            np.testing.assert_array_equal(sums, expected)
+
+
+def plain_nmf(R, F, G):
+    """Multiplicative update of F for the Kullback-Leibler divergence over the observed entries."""
+    seen = ~np.isnan(R)
+    ratio = np.where(seen, R, 0.0) / np.maximum(F @ G.T, 1e-12)
+    new = F * (ratio @ G) / np.maximum(seen @ G, 1e-12)
+    return np.where(seen.any(axis=1, keepdims=True), new, F)
+
+
+@pytest.mark.parametrize("kind", SHAPES)
+@pytest.mark.parametrize("K", [1, 4])
+def test_nmf(kind, K):
+    X = data(kind, Poisson())
+    R, stream = X.to_array(), Stream(seed_words(5))
+    scale = np.sqrt(np.nanmean(R) / K)
+    U, V = (dist.Exponential(1 / scale).draw(stream, (n, K)) for n in X.shape)
+    errors = []
+    for _ in range(4):
+        U = plain_nmf(R, U, V)
+        V = plain_nmf(R.T, V, U)
+        errors.append(np.nanmean((R - U @ V.T) ** 2))
+    fitted = baseline(X, "NMF", K, iterations=4, random_state=5)
+    assert_close(fitted.U, U)
+    assert_close(fitted.V, V)
+    assert_close(fitted.train_mse, [errors])
