@@ -420,18 +420,28 @@ def draw_rates(side, stream):
 
 
 def move_scales(name, u, v, stream):
-    """Draw a scale per factor, or one for all, and move factors and variables along."""
-    density = SCALE_MOVES[name]
+    """Draw a scale per factor, or one for all, and move factors and variables along.
+
+    Factors that share a determinant take three turns, each seeing those moved before it.
+    """
+    density, K = SCALE_MOVES[name], u.K
     if density is None:
         return
     key = stream.key()
     if name in ONE_SCALE:
         c = np.exp(Row(key, 0).log_scale(*density(u, v, None)))
-        scales = dict.fromkeys(range(u.K), c)
-    for k in range(u.K):
-        c = scales[k] if name in ONE_SCALE else np.exp(Row(key, k).log_scale(*density(u, v, k)))
-        rescale(u, k, c)
-        rescale(v, k, 1 / c)
+        for k in range(K):
+            rescale_both(u, v, k, c)
+        return
+    for turn in range(3 if name in DETERMINANT else 1):
+        for k in range(K):
+            c = np.exp(Row(key, turn * K + k).log_scale(*density(u, v, k)))
+            rescale_both(u, v, k, c)
+
+
+def rescale_both(u, v, k, c):
+    rescale(u, k, c)
+    rescale(v, k, 1 / c)
 
 
 def rescale(side, k, c):
@@ -488,7 +498,7 @@ def scale_laplace_eta(u, v, k):
 
 
 def scale_volume(u, v, k):
-    determinant = np.linalg.det(u.X.T @ u.X)  # with the factors before k moved already
+    determinant = np.linalg.det(u.X.T @ u.X)
     a = 2 * 10.0**u.prior.log10_gamma * determinant
     return of_square((u.n - v.n) / 2, a, v.prior.precision * v.squares()[k])
 
@@ -588,3 +598,4 @@ SCALE_MOVES = {
     "none": None,
 }
 ONE_SCALE = ("GL21", "l21-normal")
+DETERMINANT = ("GVG", "GVnG", "normal-volume")

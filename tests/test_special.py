@@ -306,19 +306,20 @@ def test_log_scale_without_a_mode_stays(exponent, weights):
 
 @pytest.mark.parametrize("direction", [1, -1])
 def test_log_scales_that_share_a_determinant(direction):
-    """Each factor's move multiplies the weight that the next one sees."""
-    exponents, key = np.array([2.0, 1.0, 3.0]) * direction, Stream(seed_words(4)).key()
-    weights = np.full((4, 3), -np.inf)
-    weights[0], weights[3] = (0.5, 1.5) if direction == 1 else (1.5, 0.5)
-    out, state, total = np.empty(3), np.empty(4, np.uint64), 0.0
+    """Three turns; a factor sees its own moves, and in the shared weight those of all."""
+    K, key, state = 3, Stream(seed_words(4)).key(), np.empty(4, np.uint64)
+    exponents = np.array([2.0, 1.0, 3.0]) * direction
+    weights = np.array([[0.5, 0.1, 2.0], [1.0, -np.inf, 0.0], [0.3, 0.2, -1.0], [1.5, 1.5, 1.5]])
+    weights = weights[::direction].copy()
+    out, total = np.empty(K), np.zeros(K)
     kinds.fill_log_scales(key, exponents, weights, direction == 1, direction == -1, out)
-    for k in range(3):
-        random.seed_stream(key, k, state)
-        low, up = weights[0, k], weights[3, k]
-        low, up = (low, up + 2 * total) if direction == 1 else (low - 2 * total, up)
-        x = samplers.log_scale(state, exponents[k], low, -np.inf, -np.inf, up)
-        assert out[k] == pytest.approx(x, rel=1e-12)
-        total += x
+    for turn in range(3):
+        for k in range(K):
+            random.seed_stream(key, turn * K + k, state)
+            moves = total[k] * np.array([-2, -1, 1, 2])
+            moves[3 if direction == 1 else 0] = 2 * direction * total.sum()
+            total[k] += samplers.log_scale(state, exponents[k], *(weights[:, k] + moves))
+    np.testing.assert_allclose(out, total, rtol=1e-12)
 
 
 @pytest.mark.parametrize(

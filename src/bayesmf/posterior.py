@@ -17,7 +17,7 @@ from bayesmf._errors import DataError, ModelError, nearest
 from bayesmf.kernels.predict import accumulate, dots
 from bayesmf.model import Model
 from bayesmf.presets import preset
-from bayesmf.sampler import Problem, State, chain
+from bayesmf.sampler import Problem, State, chain, check_init
 from bayesmf.streams import Array, RandomState, seed_words
 
 _BLOCK = 64  # rows of the matrix whose predictions are formed at once
@@ -263,11 +263,13 @@ def sample(
     problem = Problem.of(
         X, model, n_components, scale_move=scale_move, threads=max(1, threads // workers)
     )
+    check_init(init)
     seed = np.random.SeedSequence(seed_words(random_state).tolist())
     plan = _Plan(
         problem, draws, burn_in, thin, init, seed,
         None if cells is None else cell_arrays(cells, problem.X.shape), keep,
     )  # fmt: skip
+    plan = plan._replace(keep=plan.kept())
     return _gather(plan, _run_chains(plan, chains, workers, progress))
 
 
@@ -287,9 +289,9 @@ class _Plan(NamedTuple):
     def sweeps(self) -> int:
         return self.burn_in + self.draws * self.thin
 
-    def kept(self, state: State) -> list[str]:
+    def kept(self) -> list[str]:
         """Names of the variables whose draws are kept."""
-        names = list(state.variables())
+        names = self.problem.variable_names()
         keep = [self.keep] if isinstance(self.keep, str) else list(self.keep)
         if keep == ["all"]:
             return names
@@ -339,7 +341,7 @@ def _run_chain(
         state = next(states)
         seconds = time.perf_counter() - begin
         if run is None:
-            draws: dict[str, list[Array]] = {name: [] for name in plan.kept(state)}
+            draws: dict[str, list[Array]] = {name: [] for name in plan.keep}
             run = ChainRun(cells, np.zeros((I, K)), np.zeros((J, K)), state, draws)
         run.state = state
         run.seconds.append(seconds)

@@ -119,9 +119,20 @@ class Problem:
         X, F = (state.U, state.V) if index == 0 else (state.V, state.U)
         return Side(index, self._views[index], X, F, prior, prior.values(own, state.shared))
 
+    def variable_names(self) -> list[str]:
+        """Names of all random variables of the chain, as in `State.variables`."""
+        one = ObservedMatrix.of(np.ones((1, 1)))
+        return list(initial_state(replace(self, X=one), "prior", 0).variables())
+
     def one_blas_thread(self) -> Any:
         """Context in which matrix products use one thread: ours are the parallel ones."""
         return self._blas.limit(limits=1, user_api="blas")
+
+
+def check_init(init: str) -> None:
+    """Refuse a start of unknown name."""
+    if init not in ("data", "prior"):
+        raise ModelError(f"init must be 'data' or 'prior', got {init!r}.")
 
 
 def initial_state(
@@ -132,8 +143,7 @@ def initial_state(
     ``init="prior"`` draws everything from the prior, as the study did. ``init="data"`` gives the
     factors the scale of the data, which needs fewer sweeps, and draws the rest given the factors.
     """
-    if init not in ("data", "prior"):
-        raise ModelError(f"init must be 'data' or 'prior', got {init!r}.")
+    check_init(init)
     X, model, K = problem.X, problem.model, problem.n_components
     seed = seed_words(random_state)
     stream = Stream(seed, chain, 0, problem.threads)
@@ -146,6 +156,10 @@ def initial_state(
         state = State(U, V, rows, cols, shared, {}, 0.0, seed, chain, 0)
         if init == "data":
             _scale_to_data(problem, state, stream)
+            for one, other, prior in ((U, V, model.rows), (V, U, model.cols)):
+                scale = prior.typical_scale(one)
+                one *= scale
+                other /= scale
             for index in (0, 1):
                 _update_hyper(problem, state, index, stream)
             _update_shared(problem, state, stream)
@@ -191,7 +205,7 @@ def sweep(problem: Problem, state: State) -> State:
     stream = Stream(state.seed, state.chain, state.sweep + 1, problem.threads)
     state = replace(state.copy(), sweep=state.sweep + 1)
     with problem.one_blas_thread():
-        if problem.scale_move:
+        if problem.scale_move and state.sweep > 1:  # a mere starting point has no scale to move
             move_scales(problem, state, stream)
         auxiliary = problem.model.likelihood.begin(problem.X, state.U, state.V, stream)
         for index in (0, 1):
@@ -239,6 +253,11 @@ def _update_shared(problem: Problem, state: State, stream: Stream) -> None:
 def _finish(problem: Problem, state: State, stream: Stream) -> State:
     """Draw the likelihood's own parameters from the residuals of the new factors."""
     error = float(updates.row_errors(problem.X.cols, state.V, state.U, problem.threads).sum())
+    if not np.isfinite(error):
+        raise FloatingPointError(
+            f"The chain of {problem.model.name} left the range of double precision in sweep "
+            f"{state.sweep}; rescale the data, or use a smaller rank or weaker hyperparameters."
+        )
     noise = problem.model.likelihood.update(problem.X, error, stream)
     return replace(state, noise=noise, error=error)
 

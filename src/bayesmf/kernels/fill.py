@@ -67,18 +67,24 @@ def fill_log_scales(key, exponent, weights, carry_up, carry_low, out):
 
     ``exponent`` (K,) and ``weights`` (4, K), log weights of the powers -2, -1, 1, 2, describe each
     factor's density (see ``log_scale``). Under a volume prior the determinant is shared: scaling
-    one factor by c multiplies the weight of the power 2 (``carry_up``; -2 with ``carry_low``) by
-    c^2 (c^-2) for those still to come.
+    any by c multiplies the weight of the power 2 (``carry_up``; -2 with ``carry_low``) of all
+    by c^2 (c^-2). The factors then take three turns, so that a determinant that is far off is not
+    set right by the first of them alone.
     """
     s = np.empty(4, np.uint64)
-    up, low = 0.0, 0.0
-    for k in range(out.shape[0]):
-        seed_stream(key, k, s)
-        x = log_scale(
-            s, exponent[k], weights[0, k] + low, weights[1, k], weights[2, k], weights[3, k] + up
-        )
-        out[k] = x
-        if carry_up:
-            up += 2.0 * x
-        if carry_low:
-            low -= 2.0 * x
+    K = out.shape[0]
+    out[:] = 0.0
+    total = 0.0
+    for turn in range(3 if carry_up or carry_low else 1):
+        for k in range(K):
+            seed_stream(key, turn * K + k, s)
+            x = log_scale(
+                s,
+                exponent[k],
+                weights[0, k] - 2.0 * (total if carry_low else out[k]),
+                weights[1, k] - out[k],
+                weights[2, k] + out[k],
+                weights[3, k] + 2.0 * (total if carry_up else out[k]),
+            )
+            out[k] += x
+            total += x

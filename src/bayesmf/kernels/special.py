@@ -139,9 +139,7 @@ def _part(weight, x):
 @kernel
 def _drop(d, rest, low2, low1, up1, up2):
     """Log density at mode + d relative to the mode; the weights are those at the mode."""
-    return (
-        rest * d + _part(low2, -2.0 * d) + _part(low1, -d) + _part(up1, d) + _part(up2, 2.0 * d)
-    )
+    return rest * d + _part(low2, -2.0 * d) + _part(low1, -d) + _part(up1, d) + _part(up2, 2.0 * d)
 
 
 @kernel

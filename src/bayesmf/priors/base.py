@@ -72,6 +72,10 @@ class Prior(ABC):
     def draw(self, stream: Stream, n: int, K: int, shared: Values) -> tuple[Array, Values]:
         """Factors and own hyper-variables from the prior."""
 
+    def typical_scale(self, X: Array) -> float:
+        """Number by which to multiply a starting point, to make it typical of the prior."""
+        return 1.0
+
     @abstractmethod
     def log_density(self, X: Array, h: Values) -> float:
         """Log density of factors and own hyper-variables, up to a constant."""

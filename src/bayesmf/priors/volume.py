@@ -58,10 +58,8 @@ class Volume(Prior):
         square = other * mean_square / K or 1.0
         log10_gamma = self.log10_gamma
         if log10_gamma is None:
-            per_factor_strength = 30 / (n * square)
-            log10_gamma = (
-                math.log10(self.gamma) if self.gamma else K * math.log10(per_factor_strength)
-            )
+            default = math.log10(n / 2) - K * math.log10(n * square)
+            log10_gamma = math.log10(self.gamma) if self.gamma else default
         ridge = self.ridge
         if ridge is None:
             improper = n < K or (K > 1 and m <= 2 * K - 2)
@@ -84,6 +82,14 @@ class Volume(Prior):
         """The prior is improper: a unit normal or half-normal starting point, as in the study."""
         X = dist.Normal(0.0, 1.0).draw(stream, (n, K))
         return (np.abs(X) if self.nonnegative else X), {}
+
+    def typical_scale(self, X: Array) -> float:
+        """Bring gamma det(X^T X) to n / 2, where the sampler would take it in the long run."""
+        n, K = X.shape
+        log_det = inverse_moments(X, np.empty((K, K)))
+        if not math.isfinite(log_det):
+            return 1.0
+        return math.exp(0.5 * (math.log(n / 2) - self.log_gamma - log_det) / K)
 
     def log_density(self, X: Array, h: Values) -> float:
         if self.nonnegative and (X < 0).any():
