@@ -4,14 +4,27 @@ from __future__ import annotations
 
 import doctest
 import importlib
+import re
+import runpy
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 import bayesmf
 
-DOCUMENTED = "_errors baselines metrics model observed posterior presets splits".split()
+ROOT = Path(__file__).parents[1]
+DOCUMENTED = [
+    "_errors",
+    "baselines",
+    "metrics",
+    "model",
+    "observed",
+    "posterior",
+    "presets",
+    "splits",
+]
 
 
 @pytest.mark.parametrize("name", DOCUMENTED)
@@ -20,6 +33,26 @@ def test_examples_in_docstrings_run(name):
     result = doctest.testmod(module)
     assert result.failed == 0
     assert result.attempted > 0
+
+
+def test_snippets_of_the_readme_run(capsys):
+    """In order, in one session, as a reader would type them."""
+    snippets = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    assert len(snippets) >= 2
+    session: dict = {}
+    for snippet in snippets:
+        exec(snippet, session)
+    assert "(100, 60)" in capsys.readouterr().out
+
+
+def test_the_readme_lists_every_preset_with_its_likelihood():
+    rows = re.findall(r"^\| (\w+) \| (Gaussian|Poisson) \|", (ROOT / "README.md").read_text(), re.M)
+    assert rows == [(name, row.likelihood.name) for name, row in bayesmf.PRESETS.items()]
+
+
+def test_the_quickstart_runs(capsys):
+    runpy.run_path(str(ROOT / "examples" / "quickstart.py"), run_name="__main__")
+    assert "GGGW" in capsys.readouterr().out
 
 
 def test_every_public_name_exists_and_is_documented():

@@ -396,6 +396,7 @@ def _gather(plan: _Plan, runs: list[ChainRun]) -> Posterior:
     cells = runs[0].cells
     for run in runs[1:]:
         cells.merge(run.cells)
+    cells.square /= max(1, cells.count - 1)  # in place: these are the largest arrays of a run
     shape = X.shape if plan.cells is None else (-1,)
     return Posterior(
         model=problem.model,
@@ -403,7 +404,7 @@ def _gather(plan: _Plan, runs: list[ChainRun]) -> Posterior:
         shape=X.shape,
         cells=plan.cells,
         mean=cells.mean.reshape(shape),
-        variance=(cells.square / max(1, cells.count - 1)).reshape(shape),
+        variance=cells.square.reshape(shape),
         draws=draws,
         train_mse=np.array([run.train_mse[:sweeps] for run in runs]),
         seconds=np.array([run.seconds[:sweeps] for run in runs]),

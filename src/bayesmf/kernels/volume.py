@@ -147,13 +147,10 @@ def directions(X, skip, T, log_weights):
 
 
 @kernel
-def adjugate(X, skip, B):
-    """Set B to adj(S_-) / e^c for the moments without row ``skip``; return c (-inf if adj is 0)."""
-    K = X.shape[1]
-    T = np.empty((K, K))
-    weights = np.empty(K)
-    directions(X, skip, T, weights)
-    c = np.max(weights)
+def adjugate(T, log_weights, B):
+    """Set B to adj(S_-) / e^c from its ``directions``, and return c (-inf if adj is zero)."""
+    K = T.shape[0]
+    c = np.max(log_weights)
     B[:] = 0.0
     if c == -np.inf:
         return c
@@ -161,13 +158,14 @@ def adjugate(X, skip, B):
         square = 0.0  # D^2, because T = D V with V orthogonal; the vectors of adj are D^-1 V
         for k in range(K):
             square += T[a, k] * T[a, k]
-        for k in range(K):
-            T[a, k] /= square
-    for k in range(K):
-        weight = math.exp(weights[k] - c)
-        for a in range(K):
-            for b in range(K):
-                B[a, b] += weight * T[a, k] * T[b, k]
+        for b in range(a + 1):
+            other = 0.0
+            for k in range(K):
+                other += T[b, k] * T[b, k]
+            total = 0.0
+            for k in range(K):
+                total += math.exp(log_weights[k] - c) * T[a, k] * T[b, k]
+            B[a, b] = B[b, a] = total / (square * other)
     return c
 
 
@@ -206,48 +204,6 @@ def _draw_entries(s, x, A, h, half_log_scale):
 
 
 @kernel
-def _draw_singular(s, x, X, i, source, g, tau, log_gamma, ridge):
-    """Draw the real row i where S_- is (nearly) singular, in coordinates that diagonalise adj(S_-).
-
-    There a huge prior precision stays on the diagonal and drowns none of the data's.
-    """
-    K = x.shape[0]
-    T, M = np.empty((K, K)), np.empty((K, K))
-    weights, h, z, y = np.empty(K), np.empty(K), np.empty(K), np.empty(K)
-    A, L = workspace(K)
-    directions(X, i, T, weights)
-    position = 0
-    for a in range(K):
-        for b in range(a + 1):
-            M[a, b] = M[b, a] = tau * source[position]
-            position += 1
-        M[a, a] += ridge
-    MT = np.zeros((K, K))
-    for a in range(K):
-        for c in range(K):
-            for b in range(K):
-                MT[a, b] += M[a, c] * T[c, b]
-    for a in range(K):
-        h[a] = 0.0
-        for c in range(K):
-            h[a] += T[c, a] * tau * g[c]
-        for b in range(a + 1):
-            A[a, b] = 0.0
-            for c in range(K):
-                A[a, b] += T[c, a] * MT[c, b]
-        exponent = log_gamma + weights[a]
-        if exponent > -np.inf:
-            A[a, a] += 2.0 * math.exp(min(max(exponent, -600.0), 600.0))
-        z[a] = normal(s)
-    cholesky(A, L, K)
-    solve_and_draw(L, h, z, K, 1.0, y)
-    for a in range(K):
-        x[a] = 0.0
-        for c in range(K):
-            x[a] += T[a, c] * y[c]
-
-
-@kernel
 def _assemble(A, h, B, c, source, g, tau, ridge):
     """Set A and h to precision and linear term of a row, both divided by e^scale; return scale.
 
@@ -272,6 +228,46 @@ def _assemble(A, h, B, c, source, g, tau, ridge):
 
 
 @kernel
+def _assemble_singular(A, h, T, log_weights, source, g, tau, log_gamma, ridge):
+    """Set A and h to precision and linear term of y, where x = T y diagonalises adj(S_-).
+
+    There a huge prior precision stays on the diagonal and drowns none of the data's.
+    """
+    K = h.shape[0]
+    M, MT = np.empty((K, K)), np.zeros((K, K))
+    position = 0
+    for a in range(K):
+        for b in range(a + 1):
+            M[a, b] = M[b, a] = tau * source[position]
+            position += 1
+        M[a, a] += ridge
+    for a in range(K):
+        for c in range(K):
+            for b in range(K):
+                MT[a, b] += M[a, c] * T[c, b]
+    for a in range(K):
+        h[a] = 0.0
+        for c in range(K):
+            h[a] += T[c, a] * tau * g[c]
+        for b in range(a + 1):
+            A[a, b] = 0.0
+            for c in range(K):
+                A[a, b] += T[c, a] * MT[c, b]
+        exponent = log_gamma + log_weights[a]
+        if exponent > -np.inf:
+            A[a, a] += 2.0 * math.exp(min(max(exponent, -600.0), 600.0))
+
+
+@kernel
+def _transform(T, y, x):
+    """Set x to T y."""
+    for a in range(x.shape[0]):
+        x[a] = 0.0
+        for c in range(y.shape[0]):
+            x[a] += T[a, c] * y[c]
+
+
+@kernel
 def draw_volume(key, X, packed, rhs, tau, log_gamma, ridge, nonnegative):
     """Draw all rows of X (n, K) in turn; packed and rhs come from the Gram step.
 
@@ -279,36 +275,41 @@ def draw_volume(key, X, packed, rhs, tau, log_gamma, ridge, nonnegative):
     """
     n, K = X.shape
     A, L = workspace(K)
-    P, B = np.ones((K, K)), np.ones((K, K))
-    h, z = np.empty(K), np.empty(K)
+    P, B, T = np.ones((K, K)), np.ones((K, K)), np.empty((K, K))
+    h, z, y, weights = np.empty(K), np.empty(K), np.empty(K), np.empty(K)
     s = np.empty(4, np.uint64)
-    log_det = inverse_moments(X, P) if K > 1 else 0.0
+    log_det, stale = 0.0, K > 1
     for i in range(n):
         seed_stream(key, i, s)
         source = packed[0 if packed.shape[0] == 1 else i]
+        if stale:
+            log_det = inverse_moments(X, P)
         regular = K == 1
-        c = log_gamma
         if K > 1 and math.isfinite(log_det):
             ratio = _rank_one(P, X[i], -1.0, B)
             regular = ratio >= 1e-6
             if regular:
                 log_det += math.log(ratio)
-                c = log_gamma + log_det
-        if not regular and not nonnegative:
-            _draw_singular(s, X[i], X, i, source, rhs[i], tau, log_gamma, ridge)
-            log_det = inverse_moments(X, P)
-            continue
+        c, scale = log_gamma + log_det, 0.0
         if not regular:
-            c = log_gamma + adjugate(X, i, B)
-        scale = _assemble(A, h, B, c, source, rhs[i], tau, ridge)
+            directions(X, i, T, weights)
+            c = log_gamma + adjugate(T, weights, B)
+        turned = not regular and not nonnegative
+        if turned:
+            _assemble_singular(A, h, T, weights, source, rhs[i], tau, log_gamma, ridge)
+        else:
+            scale = _assemble(A, h, B, c, source, rhs[i], tau, ridge)
         if nonnegative:
             _draw_entries(s, X[i], A, h, 0.5 * scale)
         else:
             for k in range(K):
                 z[k] = normal(s)
             cholesky(A, L, K)
-            solve_and_draw(L, h, z, K, math.exp(-0.5 * scale), X[i])
-        if not regular:
-            log_det = inverse_moments(X, P)
-        elif K > 1:
+            solve_and_draw(L, h, z, K, math.exp(-0.5 * scale), y)
+            if turned:
+                _transform(T, y, X[i])
+            else:
+                X[i] = y
+        stale = not regular
+        if regular and K > 1:
             log_det += math.log(_rank_one(B, X[i], 1.0, P))
