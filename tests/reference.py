@@ -114,7 +114,7 @@ class Side:
 
 
 def sweep(problem, state):
-    """All variables after one sweep from ``state``, by name."""
+    """All variables after one sweep from ``state``, by name; not from a mere starting point."""
     stream = Stream(state.seed, state.chain, state.sweep + 1)
     likelihood, R = problem.model.likelihood, problem.X.to_array()
     own = [{name: value.copy() for name, value in h.items()} for h in (state.rows, state.cols)]

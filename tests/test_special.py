@@ -299,6 +299,19 @@ def test_log_scale(name, exponent):
     assert ks(log_scales(exponent, weights), log_scale_cdf(exponent, weights)) > LEVEL
 
 
+@pytest.mark.parametrize("size", [0.0, 40.0, 400.0])
+@pytest.mark.parametrize("exponent", [1e-3, 3.0, 1e4])
+def test_mode(size, exponent):
+    """The root of the slope, where log weights are large, small or missing."""
+    none = -np.inf
+    for up1, up2 in ((none, -size), (none, size), (-size, none), (size, none), (size, -size)):
+        for low in (none, -size):
+            mode = samplers._mode(exponent, low, none, up1, up2)
+            terms = [exponent, np.exp(low - 2 * mode)]
+            terms += [-0.5 * np.exp(up1 + mode), -np.exp(up2 + 2 * mode)]
+            assert abs(sum(terms)) < 1e-9 * max(np.abs(terms))
+
+
 @pytest.mark.parametrize(("exponent", "weights"), [(1, {-2: 0.0}), (-1, {1: 0.0}), (0, {2: 1.0})])
 def test_log_scale_without_a_mode_stays(exponent, weights):
     assert not log_scales(exponent, weights, n=5).any()
