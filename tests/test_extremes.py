@@ -95,6 +95,23 @@ def test_volume_strength_beyond_doubles(name):
     gentle(small_matrix(), name, 3, hyperparameters={"log10_gamma": 50.0})
 
 
+@pytest.mark.parametrize("exponent", [-330.0, -460.0])
+def test_weak_volume_prior_from_a_prior_start(exponent):
+    X = small_matrix(0.8, (13, 9))
+    for move in (True, False):
+        options = {"init": "prior", "scale_move": move}
+        gentle(X, "GVG", 3, hyperparameters={"log10_gamma": exponent}, **options)
+        gentle(X, "GVnG", 3, hyperparameters={"log10_gamma": exponent}, **options)
+
+
+def test_wishart_with_the_fewest_degrees_of_freedom():
+    for seed in range(10):
+        sample(
+            small_matrix(), "GGGW", 3, draws=5, burn_in=5, init="prior", random_state=seed,
+            hyperparameters={"nu0": 2.01},
+        )  # fmt: skip
+
+
 def test_an_improper_volume_posterior_is_said():
     posterior = gentle(small_matrix(0.9, (20, 6)), "GVG", 4)  # 6 columns <= 2 K - 2
     assert any("no proper posterior" in note for note in posterior.notes)

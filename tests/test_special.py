@@ -299,7 +299,7 @@ def test_log_scale(name, exponent):
     assert ks(log_scales(exponent, weights), log_scale_cdf(exponent, weights)) > LEVEL
 
 
-@pytest.mark.parametrize("size", [0.0, 40.0, 400.0])
+@pytest.mark.parametrize("size", [0.0, 40.0, 400.0, 1000.0])
 @pytest.mark.parametrize("exponent", [1e-3, 3.0, 1e4])
 def test_mode(size, exponent):
     """The root of the slope, where log weights are large, small or missing."""

@@ -127,6 +127,16 @@ class GIG(Distribution):
         return constant + (self.p - 1) * np.log(x) - 0.5 * (a * x + b / x)
 
 
+def _cholesky(A: Array) -> Array:
+    """Lower factor of A; a Wishart with few degrees of freedom may be singular in doubles."""
+    try:
+        return np.linalg.cholesky(A)
+    except np.linalg.LinAlgError:
+        values, vectors = np.linalg.eigh(A)
+        roots = np.sqrt(np.maximum(values, 1e-15 * values[-1]))
+        return np.linalg.qr((vectors * roots).T).R.T
+
+
 @dataclass(frozen=True, eq=False)
 class Wishart(Distribution):
     """Wishart of a K x K precision matrix whose inverse is inverse Wishart(dof, scale).
@@ -141,7 +151,7 @@ class Wishart(Distribution):
         K = shape[0]
         diagonal = stream.fill(kinds.GAMMA, (K,), 0.5 * (self.dof - np.arange(K)), 0.5)
         A = np.tril(stream.fill(kinds.NORMAL, (K, K), 0.0, 1.0), -1) + np.diag(np.sqrt(diagonal))
-        T = np.linalg.solve(np.linalg.cholesky(self.scale).T, A)
+        T = np.linalg.solve(_cholesky(self.scale).T, A)
         return T @ T.T
 
     def log_density(self, x: Array) -> Array:
@@ -162,7 +172,7 @@ class MultivariateNormal(Distribution):
 
     def draw(self, stream: Stream, shape: tuple[int, ...]) -> Array:
         z = stream.fill(kinds.NORMAL, shape, 0.0, 1.0)
-        return self.mean + np.linalg.solve(np.linalg.cholesky(self.precision).T, z.T).T
+        return self.mean + np.linalg.solve(_cholesky(self.precision).T, z.T).T
 
     def log_density(self, x: Array) -> Array:
         d = x - self.mean

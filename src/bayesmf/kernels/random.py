@@ -29,12 +29,12 @@ def seed_stream(key, row, s):
     """Start the stream of one row: ``key`` is (seed, seed, chain << 32 | site, sweep).
 
     With the seed fixed, s[0] determines (sweep, row), and given s[0], s[1] determines
-    (chain, site): no two keys share a state.
+    (chain, site): no two keys share a state. None is zero: s[2] is not where s[0] and s[1] are.
     """
     s[0] = mix(key[0] ^ ((key[3] << np.uint64(32)) | np.uint64(row)))
     s[1] = mix(key[1] ^ key[2] ^ (s[0] * np.uint64(0x9E3779B97F4A7C15)))
     s[2] = mix(s[0] + s[1] + np.uint64(0x9E3779B97F4A7C15))
-    s[3] = mix(s[1] ^ (s[2] + np.uint64(0xD1B54A32D192ED03))) | np.uint64(1)
+    s[3] = mix(s[1] ^ (s[2] + np.uint64(0xD1B54A32D192ED03)))
 
 
 @kernel

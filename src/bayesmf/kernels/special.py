@@ -109,7 +109,8 @@ def _mode(e, low2, low1, up1, up2):
         if step > 1e6:
             return np.nan
     x = 0.5 * (left + right)
-    for _ in range(200):
+    step = right - left
+    while True:
         value = _slope(x, e, low2, low1, up1, up2)
         if value > 0.0:
             left = x
@@ -122,12 +123,13 @@ def _mode(e, low2, low1, up1, up2):
             + 2.0 * math.exp(up2 + 2.0 * x)
         )
         new = x + value / curvature
-        if not (left < new < right):
+        # Far out Newton creeps by half a unit: bisect unless it halves its last step.
+        if not (left < new < right) or abs(new - x) > 0.5 * step:
             new = 0.5 * (left + right)
-        if abs(new - x) <= 1e-14 * max(1.0, abs(x)) or new in (left, right):
+        step = abs(new - x)
+        if step <= 1e-14 * max(1.0, abs(x)):
             return new
         x = new
-    return x
 
 
 @kernel
@@ -181,8 +183,8 @@ def log_scale(s, e, low2, low1, up1, up2):
 
     The arguments are the logarithms of the four weights (-inf for none). The density is
     log-concave: a flat envelope in the middle and tangent exponentials outside (Devroye, 2014).
-    Where it has no mode (a weight is missing on the side that the exponent points to, or one is not
-    finite) the move is undefined and x = 0, which leaves every factor as it is.
+    Where it has no mode (a weight is missing on the side that the exponent points to), or the
+    weights leave the range of doubles at the mode, x = 0, which leaves every factor as it is.
     """
     mode = _mode(e, low2, low1, up1, up2)
     if not math.isfinite(mode):

@@ -165,7 +165,7 @@ def adjugate(T, log_weights, B):
             total = 0.0
             for k in range(K):
                 total += math.exp(log_weights[k] - c) * T[a, k] * T[b, k]
-            B[a, b] = B[b, a] = total / (square * other)
+            B[a, b] = B[b, a] = total / square / other
     return c
 
 
@@ -216,7 +216,8 @@ def _assemble(A, h, B, c, source, g, tau, ridge):
     scale = max(c, 0.0) if seen > 0.0 else c
     if scale == -np.inf:
         scale = 0.0
-    prior, data = 2.0 * math.exp(c - scale), math.exp(-scale)
+    prior = 2.0 * math.exp(c - scale)
+    data = math.exp(-scale) if seen > 0.0 else 0.0
     position = 0
     for a in range(K):
         for b in range(a + 1):
