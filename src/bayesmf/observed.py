@@ -29,7 +29,7 @@ DENSE_CELLS = 20_000_000
 _ABSENT = {"NoneType", "NAType"}  # types of missing values, by name: pandas is not imported
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False, slots=True, weakref_slot=True)
 class View:
     """The observed entries as seen from one side, row after row."""
 

@@ -8,13 +8,20 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from bayesmf import _threads
 from bayesmf.kernels.counts import split_counts, sum_factors
 from bayesmf.kernels.entries import draw_entries_dense, draw_entries_sparse
-from bayesmf.kernels.rows import draw_rows, gram_sparse, pack_outer, squared_errors
+from bayesmf.kernels.rows import (
+    draw_rows,
+    draw_rows_sparse,
+    gram_sparse,
+    pack_outer,
+    squared_errors,
+)
 from bayesmf.kernels.volume import draw_volume
 from bayesmf.observed import View
 from bayesmf.streams import Array, Stream
@@ -25,6 +32,7 @@ _SMALL = 300_000  # multiplications below which a second thread costs more than 
 _PACKED_BYTES = 2**27  # the largest table of packed outer products
 
 _local = threading.local()
+_bounds: WeakKeyDictionary[View, dict[tuple[int, int], list[int]]] = WeakKeyDictionary()
 
 
 def _scratch(name: str, shape: tuple[int, int]) -> Array:
@@ -37,8 +45,13 @@ def _scratch(name: str, shape: tuple[int, int]) -> Array:
 
 def blocks(view: View, work_per_entry: int, work_per_row: int) -> list[int]:
     """Row blocks of equal work; one block if there is little of it."""
-    cost = view.counts * work_per_entry + work_per_row
-    return _threads.balanced_bounds(cost, 8) if cost.sum() > _SMALL else [0, view.n]
+    known = _bounds.setdefault(view, {})
+    work = (work_per_entry, work_per_row)
+    if work not in known:
+        cost = view.counts * work_per_entry + work_per_row
+        parts = 8 if cost.sum() > _SMALL else 1
+        known[work] = _threads.balanced_bounds(cost, parts)
+    return known[work]
 
 
 class Gram:
@@ -100,6 +113,9 @@ def _draw_rows(view: View, X: Array, F: Array, terms: RowTerms, tau: float, stre
     key, gram = stream.key(), Gram(view, F)
 
     def block(start: int, stop: int) -> None:
+        if not gram.dense:
+            data = (view.indptr, view.indices, view.values)
+            return draw_rows_sparse(start, stop, key, X, *data, F, tau, *terms)
         packed = _scratch("packed", (stop - start, gram.size))
         rhs = _scratch("rhs", (stop - start, X.shape[1]))
         packed = gram.block(start, stop, packed, rhs)

@@ -12,6 +12,7 @@ import math
 import numpy as np
 
 from bayesmf._jit import kernel
+from bayesmf.kernels.linalg import stride
 from bayesmf.kernels.random import normal, seed_stream
 from bayesmf.kernels.special import truncated_normal
 
@@ -73,13 +74,14 @@ def draw_entries_sparse(
     longest = 0
     for i in range(start, stop):
         longest = max(longest, indptr[i + 1] - indptr[i])
-    Ft = np.empty((K, longest))
+    buffer = np.empty(K * stride(longest))
     e = np.empty(longest)
     weight = np.ones(longest)
     s = np.empty(4, np.uint64)
     for i in range(start, stop):
         first = indptr[i]
         n = indptr[i + 1] - first
+        Ft = buffer[: K * stride(n)].reshape((K, stride(n)))
         for t in range(n):
             f = F[indices[first + t]]
             e[t] = values[first + t]

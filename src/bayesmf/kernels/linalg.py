@@ -23,6 +23,16 @@ def padded(n, unit):
     return -(-n // unit) * unit
 
 
+@kernel
+def stride(n):
+    """Row length for n numbers: whole vectors, and no large power of two.
+
+    Otherwise the entries of a column would compete for one place in the cache.
+    """
+    whole = padded(n, LANES)
+    return whole + LANES if whole % 64 == 0 else whole
+
+
 @kernel(reassociate=True)
 def _tile(A, a, B, b, n):
     """Products of rows a..a+3 of A with rows b..b+3 of B over their first n columns."""

@@ -17,6 +17,7 @@ from bayesmf.kernels.linalg import (
     gram,
     padded,
     solve_and_draw,
+    stride,
     workspace,
 )
 from bayesmf.kernels.random import normal, seed_stream
@@ -43,13 +44,15 @@ def gram_sparse(start, stop, indptr, indices, values, F, packed, rhs):
     longest = 0
     for i in range(start, stop):
         longest = max(longest, indptr[i + 1] - indptr[i])
-    Ft = np.zeros((padded(K, TILE), padded(longest, LANES)))
-    r = np.zeros(padded(longest, LANES))
+    buffer = np.zeros(padded(K, TILE) * stride(longest))
+    r = np.zeros(stride(longest))
     A, _ = workspace(K)
     for i in range(start, stop):
         first = indptr[i]
         n = indptr[i + 1] - first
         whole = padded(n, LANES)
+        width = stride(n)
+        Ft = buffer[: padded(K, TILE) * width].reshape((padded(K, TILE), width))
         for t in range(n):
             f = F[indices[first + t]]
             r[t] = values[first + t]
@@ -59,6 +62,7 @@ def gram_sparse(start, stop, indptr, indices, values, F, packed, rhs):
             r[t] = 0.0
             for k in range(K):
                 Ft[k, t] = 0.0
+        Ft[K:] = 0.0
         gram(Ft, whole, A)
         _project(Ft, r, whole, K, rhs[i - start])
         position = 0
@@ -110,6 +114,22 @@ def draw_rows(start, stop, key, X, packed, rhs, tau, precision, diagonal, linear
             h[k] = shift[k] + tau * rhs[i - start, k]
             z[k] = normal(s)
         solve_and_draw(L, h, z, K, 1.0, X[i])
+
+
+@kernel
+def draw_rows_sparse(
+    start, stop, key, X, indptr, indices, values, F, tau, precision, diagonal, linear
+):
+    """Gram step and draw step for rows start..stop, a few rows at a time to stay in the cache."""
+    K = X.shape[1]
+    few = 16
+    packed = np.empty((few, K * (K + 1) // 2))
+    rhs = np.empty((few, K))
+    for i in range(start, stop, few):
+        j = min(i + few, stop)
+        gram_sparse(i, j, indptr, indices, values, F, packed, rhs)
+        # Two rows at least, because one Gram matrix would stand for all rows.
+        draw_rows(i, j, key, X, packed, rhs, tau, precision, diagonal, linear)
 
 
 @kernel(reassociate=True)
