@@ -24,7 +24,7 @@ format: $(VENV)/.ready
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(VENV)/.ready $(VENV)/.peers
+bench: $(VENV)/.ready $(VENV)/.peers  # BAYESMF_DATA names the folder of the real matrices
 	$(BIN)/python benchmarks/sweep.py
 
 $(VENV)/.ready: pyproject.toml

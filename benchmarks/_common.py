@@ -1,8 +1,8 @@
 """What the benchmark scripts share: the data, facts about the machine, tables and JSON files.
 
-The real matrices are looked for in the folder that the environment variable BAYESMF_DATA names,
-and if it is not set in ``../shared/data`` next to the repository. Where a file is absent, a
-synthetic matrix of the same shape and number of observed entries takes its place, and says so.
+The real matrices are looked for in the folder that the environment variable BAYESMF_DATA names.
+Where a file is absent, a synthetic matrix of the same shape and number of observed entries takes
+its place, and says so.
 
 NumPy is imported inside the functions that need it: memory.py measures from before that import.
 """
@@ -23,7 +23,6 @@ import bayesmf
 if TYPE_CHECKING:
     from bayesmf import ObservedMatrix
 
-_REPOSITORY = Path(__file__).resolve().parents[1]
 _LEAST = 3  # rows and columns with fewer observed entries are left out, as in the study
 
 
@@ -90,9 +89,9 @@ def load(name: str) -> Dataset:
     from bayesmf import ObservedMatrix
 
     source = _SOURCES[name]
-    folder = os.environ.get("BAYESMF_DATA") or _REPOSITORY.parent / "shared" / "data"
-    path = Path(folder) / source.file
-    if not path.is_file():
+    folder = os.environ.get("BAYESMF_DATA")
+    path = Path(folder or ".") / source.file
+    if not (folder and path.is_file()):
         return Dataset(
             name, synthetic(source.shape, source.observed, source.low, source.high), False
         )
