@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from gdsc import PUBLISHED, held_out_error
 
 
