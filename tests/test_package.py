@@ -21,7 +21,7 @@ DOCUMENTED = [
     "metrics",
     "model",
     "observed",
-    "posterior",
+    "sampling",
     "presets",
     "splits",
 ]

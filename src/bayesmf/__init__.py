@@ -12,7 +12,7 @@ __version__ = "0.1.0.dev0"
 
 _HOME = {
     "ObservedMatrix": "observed",
-    "sample": "posterior",
+    "sample": "sampling",
     "Posterior": "posterior",
     "chain": "sampler",
     "Problem": "sampler",
