@@ -499,7 +499,7 @@ def scale_laplace_eta(u, v, k):
 
 def scale_volume(u, v, k):
     determinant = np.linalg.det(u.X.T @ u.X)
-    a = 2 * 10.0**u.prior.log10_gamma * determinant
+    a = 2 * 10.0**u.prior.log10_gamma * determinant + u.prior.ridge * u.squares()[k]
     return of_square((u.n - v.n) / 2, a, v.prior.precision * v.squares()[k])
 
 

@@ -63,9 +63,9 @@ MODELS = {
     "GLLI rate shape": preset("GLLI", mu=0.7, lambda_=2.0, reading="rate"),
     "GVG weak": preset("GVG", gamma=1e-3, lambda_=0.4),
     "GVG strong": preset("GVG", log10_gamma=1.0),
-    "GVG ridge": custom(G, Volume(gamma=0.01, ridge=0.3), Normal(0.1), "none"),
+    "GVG ridge": custom(G, Volume(gamma=0.01, ridge=0.3), Normal(0.1), "GVG"),
     "GVnG ridge": custom(
-        G, Volume(gamma=0.01, signs="nonnegative", ridge=0.3), Normal(0.1), "none"
+        G, Volume(gamma=0.01, signs="nonnegative", ridge=0.3), Normal(0.1), "GVnG"
     ),
     "GTT precisions": preset("GTT", tau_U=0.5, tau_V=2.0),
     "GTT mean": custom(G, TruncatedNormal(0.7, 0.5), TruncatedNormal(-1.0, 2.0), "none"),
@@ -228,9 +228,10 @@ def test_nonnegative_volume_rows_with_few_rows(n):
     """No more rows than factors: the moments of the other rows are always singular."""
     rng = np.random.default_rng(n)
     prior = Volume(gamma=0.5, signs="nonnegative", ridge=0.2)
-    problem = Problem.of(rng.normal(2, 1, (n, 9)), custom(G, prior, Normal(0.3), "none"), 5)
+    move = "GVnG" if n == 5 else "none"  # with fewer rows there is no volume to scale
+    problem = Problem.of(rng.normal(2, 1, (n, 9)), custom(G, prior, Normal(0.3), move), 5)
     state = initial_state(problem, init="prior", random_state=n)
-    assert_sweeps_agree(problem, state)
+    assert_sweeps_agree(problem, replace(state, sweep=5))
 
 
 @pytest.mark.parametrize("nonnegative", [False, True])

@@ -279,7 +279,7 @@ def log_scales(exponent, log_weights, n=100_000, seed=0):
     out = np.empty(n)
     key = Stream(seed_words(seed)).key()
     exponents = np.full(n, float(exponent))
-    kinds.fill_log_scales(key, exponents, np.tile(weights, (1, n)), False, False, out)
+    kinds.fill_log_scales(key, exponents, np.tile(weights, (1, n)), -np.inf, -np.inf, out)
     return out
 
 
@@ -322,16 +322,20 @@ def test_log_scales_that_share_a_determinant(direction):
     """Three turns; a factor sees its own moves, and in the shared weight those of all."""
     K, key, state = 3, Stream(seed_words(4)).key(), np.empty(4, np.uint64)
     exponents = np.array([2.0, 1.0, 3.0]) * direction
-    weights = np.array([[0.5, 0.1, 2.0], [1.0, -np.inf, 0.0], [0.3, 0.2, -1.0], [1.5, 1.5, 1.5]])
+    weights = np.array(
+        [[0.5, 0.1, 2.0], [1.0, -np.inf, 0.0], [0.3, 0.2, -1.0], [1.5, 0.5, -np.inf]]
+    )
     weights = weights[::direction].copy()
+    place = 3 if direction == 1 else 0
+    determinants = (1.2, -np.inf)[::direction]
     out, total = np.empty(K), np.zeros(K)
-    kinds.fill_log_scales(key, exponents, weights, direction == 1, direction == -1, out)
+    kinds.fill_log_scales(key, exponents, weights, *determinants, out)
     for turn in range(3):
         for k in range(K):
             random.seed_stream(key, turn * K + k, state)
-            moves = total[k] * np.array([-2, -1, 1, 2])
-            moves[3 if direction == 1 else 0] = 2 * direction * total.sum()
-            total[k] += samplers.log_scale(state, exponents[k], *(weights[:, k] + moves))
+            moved = weights[:, k] + total[k] * np.array([-2, -1, 1, 2])
+            moved[place] = np.logaddexp(moved[place], 1.2 + 2 * direction * total.sum())
+            total[k] += samplers.log_scale(state, exponents[k], *moved)
     np.testing.assert_allclose(out, total, rtol=1e-12)
 
 

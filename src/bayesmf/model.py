@@ -123,20 +123,21 @@ cols=Laplace(scale=1.0))
 
 def joint_scale_terms(
     left: ScaleTerms | None, right: ScaleTerms | None
-) -> tuple[ScaleTerms, bool, bool] | None:
+) -> tuple[ScaleTerms, float, float] | None:
     """Density of the log scale x when the rows' factor is multiplied by e^x, the columns' by e^-x.
 
-    Returns the terms (over one x, if factors can only move together) and which side carries a
-    determinant; None if the model has no such move.
+    Returns the terms (over one x, if factors can only move together) and the log weights of the
+    determinants, of power 2 (rows) and -2 (columns); None if the model has no such move.
     """
     if left is None or right is None:
         return None
     exponent = left.exponent - right.exponent
     weights = np.logaddexp(left.log_weights, right.log_weights[::-1])
     if left.together or right.together:
-        if left.carry or right.carry:
+        if max(left.determinant, right.determinant) > -np.inf:
             return None
         with np.errstate(divide="ignore"):
             weights = np.logaddexp.reduce(weights, axis=1, keepdims=True)
         exponent = exponent.sum(keepdims=True)
-    return ScaleTerms(exponent, np.ascontiguousarray(weights)), left.carry, right.carry
+    terms = ScaleTerms(exponent, np.ascontiguousarray(weights))
+    return terms, left.determinant, right.determinant

@@ -224,9 +224,9 @@ def move_scales(problem: Problem, state: State, stream: Stream) -> None:
     )
     if joint is None:
         return
-    terms, carry_up, carry_low = joint
+    terms, up, low = joint
     x = np.empty(terms.exponent.shape[0])
-    fill_log_scales(stream.key(), terms.exponent, terms.log_weights, carry_up, carry_low, x)
+    fill_log_scales(stream.key(), terms.exponent, terms.log_weights, up, low, x)
     c = np.exp(np.broadcast_to(x, (problem.n_components,)))
     for side, own, factor in ((rows, state.rows, c), (cols, state.cols, 1 / c)):
         side.X[:] *= factor

@@ -7,7 +7,8 @@ is a gamma, and the prior states its shape and rate. Arrays have one row for all
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import math
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -52,23 +53,23 @@ class ScaleTerms(NamedTuple):
     """How one side's log density changes when its factor k is scaled by e^x (Jacobian included).
 
     It changes by exponent * x - sum over p of exp(log_weights[p] + p x) / 2, p in `POWERS`.
-    ``together``: only all factors at once (one x). ``carry``: the weight of the highest power is a
-    determinant that every factor's scale multiplies.
+    ``together``: only all factors at once (one x). ``determinant``: log weight of one more term of
+    power 2, which the scale of every factor multiplies.
     """
 
     exponent: Array
     log_weights: Array
     together: bool = False
-    carry: bool = False
+    determinant: float = -math.inf
 
     @classmethod
-    def of(cls, K: int, exponent: float, weights: dict[int, Array], **flags: bool) -> ScaleTerms:
+    def of(cls, K: int, exponent: float, weights: dict[int, Array], **more: Any) -> ScaleTerms:
         """Terms from plain weights by power."""
         table = np.zeros((len(POWERS), K))
         for power, weight in weights.items():
             table[POWERS.index(power)] = weight
         with np.errstate(divide="ignore"):
-            return cls(np.full(K, float(exponent)), np.log(table), **flags)
+            return cls(np.full(K, float(exponent)), np.log(table), **more)
 
 
 def per_factor(value: Array | float, K: int) -> Array:

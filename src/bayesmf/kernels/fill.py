@@ -62,29 +62,36 @@ def fill(start, stop, key, kind, a, b, c, out):
 
 
 @kernel
-def fill_log_scales(key, exponent, weights, carry_up, carry_low, out):
+def _log_sum(x, y):
+    """Logarithm of e^x + e^y; -inf stands for nothing."""
+    top = max(x, y)
+    return top if top == -np.inf else top + math.log1p(math.exp(min(x, y) - top))
+
+
+@kernel
+def fill_log_scales(key, exponent, weights, up, low, out):
     """Draw the logarithms of the scales of all factors, in turn.
 
     ``exponent`` (K,) and ``weights`` (4, K), log weights of the powers -2, -1, 1, 2, describe each
-    factor's density (see ``log_scale``). Under a volume prior the determinant is shared: scaling
-    any by c multiplies the weight of the power 2 (``carry_up``; -2 with ``carry_low``) of all
-    by c^2 (c^-2). The factors then take three turns, so that a determinant that is far off is not
-    set right by the first of them alone.
+    factor's density (see ``log_scale``). Under a volume prior there is a determinant too, a term of
+    power 2 with log weight ``up`` (or -2 with ``low``; -inf for none) that the scale of any factor
+    multiplies. The factors then take three turns, so that a determinant that is far off is not set
+    right by the first of them alone.
     """
     s = np.empty(4, np.uint64)
     K = out.shape[0]
     out[:] = 0.0
     total = 0.0
-    for turn in range(3 if carry_up or carry_low else 1):
+    for turn in range(3 if up > -np.inf or low > -np.inf else 1):
         for k in range(K):
             seed_stream(key, turn * K + k, s)
             x = log_scale(
                 s,
                 exponent[k],
-                weights[0, k] - 2.0 * (total if carry_low else out[k]),
+                _log_sum(weights[0, k] - 2.0 * out[k], low - 2.0 * total),
                 weights[1, k] - out[k],
                 weights[2, k] + out[k],
-                weights[3, k] + 2.0 * (total if carry_up else out[k]),
+                _log_sum(weights[3, k] + 2.0 * out[k], up + 2.0 * total),
             )
             out[k] += x
             total += x

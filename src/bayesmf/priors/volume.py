@@ -101,8 +101,7 @@ class Volume(Prior):
     def scale_terms(self, X: Array, h: Values) -> ScaleTerms | None:
         n, K = X.shape
         log_det = inverse_moments(X, np.empty((K, K)))
-        if self.ridge or not math.isfinite(log_det):
+        if not math.isfinite(log_det):
             return None
-        terms = ScaleTerms.of(K, n, {}, carry=True)
-        terms.log_weights[-1] = math.log(2) + self.log_gamma + log_det
-        return terms
+        weights = {2: float(self.ridge or 0.0) * (X**2).sum(axis=0)}
+        return ScaleTerms.of(K, n, weights, determinant=math.log(2) + self.log_gamma + log_det)
