@@ -1,0 +1,187 @@
+"""Joint-distribution tests: sweeps of an exact sampler leave the joint law of all variables alone.
+
+All limits follow from `FAMILY_ERROR`, the chance that any comparison of an exact library fails: it
+is shared out evenly over the cases and, within a case, over its comparisons.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from bayesmf import ObservedMatrix, Problem, sampler, updates
+from bayesmf import distributions as dist
+from bayesmf.hyperpriors import (
+    ARD,
+    GammaRate,
+    InverseGaussian,
+    NormalInverseWishart,
+    TruncatedNormalHyper,
+)
+from bayesmf.likelihoods import Gaussian
+from bayesmf.priors import L21, Exponential, Laplace
+from bayesmf.streams import Stream
+from exactness import MASKS, PROPER, geweke, geweke_move, patched, with_values
+
+FAMILY_ERROR = 1e-4
+QUICK = {"chains": 100, "length": 25}
+LONGER = {"chains": 200, "length": 45}  # for a mutation with a small effect
+LONG = {"chains": 300, "length": 60}
+DRAWS = 1500
+
+# Name, mask, whether the scale move is on. Hyperpriors with a mean of their own have no such move.
+CASES = [(name, "dense", "-mean" not in name) for name in PROPER]
+CASES += [(name, "sparse", False) for name in PROPER if "-mean" not in name]
+CASES += [(name, "complete", True) for name in ("GGG", "GEE")]
+MOVES = [name for name in PROPER if "-mean" not in name]
+QUICK_ERROR = FAMILY_ERROR / (len(CASES) + len(MOVES))
+LONG_CASES = [(name, mask, move) for name in PROPER for mask in MASKS for move in (True, False)]
+
+
+@pytest.mark.parametrize(("name", "mask", "move"), CASES)
+def test_sweeps_keep_the_joint_distribution(name, mask, move):
+    result = geweke(name, mask, move, **QUICK, family_error=QUICK_ERROR)
+    assert not result.rejected, str(result)
+
+
+@pytest.mark.parametrize("name", MOVES)
+def test_the_scale_move_keeps_the_joint_distribution(name):
+    result = geweke_move(name, "complete", DRAWS, QUICK_ERROR)
+    assert not result.rejected, str(result)
+    assert np.ptp(result.scores) > 0, "nothing has moved"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "mask", "move"), LONG_CASES)
+def test_sweeps_keep_the_joint_distribution_in_long_runs(name, mask, move):
+    result = geweke(name, mask, move, **LONG, family_error=FAMILY_ERROR / len(LONG_CASES), seed=1)
+    assert not result.rejected, str(result)
+
+
+@pytest.mark.parametrize("mask", MASKS)
+def test_new_values_make_the_same_matrix_as_a_new_one(mask):
+    values = np.random.default_rng(0).normal(size=MASKS[mask].shape)
+    fresh = ObservedMatrix.of(values, MASKS[mask])
+    changed = with_values(
+        ObservedMatrix.of(np.ones(values.shape), MASKS[mask]), values[MASKS[mask]]
+    )
+    assert fresh.is_dense == (mask != "sparse")
+    for one, other in ((fresh.rows, changed.rows), (fresh.cols, changed.cols)):
+        for field in ("indptr", "indices", "values", "filled", "mask"):
+            np.testing.assert_array_equal(getattr(one, field), getattr(other, field))
+
+
+# --- Power: the same test, with the same limits, rejects samplers that are wrong ------------------
+
+
+def uncentred(right, self, X, h):
+    steps = right(self, X, h)
+    name, wishart = next(steps)
+    centre = X.mean(axis=0)
+    yield name, replace(wishart, scale=wishart.scale + len(X) * np.outer(centre, centre))
+    yield from steps
+
+
+def square_for_inverse_square(right, self, X, h):
+    yield "variance", dist.GIG(0.5, self.scale, X**2)
+
+
+def reciprocal(right, self, X, h):
+    gig = right(self, X, h)
+    return dist.GIG(-gig.p, gig.b, gig.a)
+
+
+def extra_power(right, left, other):
+    terms, *carry = right(left, other)
+    return terms._replace(exponent=terms.exponent + 1), *carry
+
+
+def stays(right, *args):
+    return {}
+
+
+def same_site(right, self):
+    self._site = 0
+    return right(self)
+
+
+def same_sweep(right, self):
+    key = right(self)
+    key[3] = 0
+    return key
+
+
+def ignores_mask(right, view, F, threads):
+    return np.broadcast_to(F.sum(axis=0), (view.n, F.shape[1]))
+
+
+def stale_columns(monkeypatch):
+    """The columns go on seeing the values of the first data."""
+    first = {}
+    views = property(lambda self: (self.X.rows, first.setdefault("cols", self.X.cols)))
+    monkeypatch.setattr(Problem, "_views", views)
+
+
+# fmt: off
+MUTATIONS = {
+    "GTTN shape plus 1/2": ("GTTN", "dense", False, patched(
+        TruncatedNormalHyper, "updates",
+        lambda right, self, X, h: right(replace(self, shape=self.shape + 0.5), X, h))),
+    "uncentred scatter": ("GGGW", "dense", False, patched(
+        NormalInverseWishart, "updates", uncentred)),
+    "eta for 1 / eta, scale": ("GLLI", "dense", False, patched(
+        InverseGaussian, "conditional", reciprocal)),
+    "eta for 1 / eta, rate": ("GLLI-rate", "dense", False, patched(
+        InverseGaussian, "conditional", reciprocal)),
+    "Laplace scale for its inverse square": ("GLL", "dense", False, patched(
+        Laplace, "updates", square_for_inverse_square)),
+    "one observation too many": ("GGGU", "dense", False, patched(
+        Gaussian, "conditional", lambda right, self, n, error: right(self, n + 1, error))),
+    "observations not halved": ("GGG", "dense", False, patched(
+        Gaussian, "conditional", lambda right, self, n, error: right(self, 2 * n, error))),
+    "squared error not halved": ("GEG", "sparse", False, patched(
+        Gaussian, "conditional", lambda right, self, n, error: right(self, n, 2 * error))),
+    "squares not halved in the relevance": ("GGGA", "dense", True, patched(
+        ARD, "conditional", lambda right, self, s: right(self, [(n, 2 * r) for n, r in s]))),
+    "one row too few in the rate": ("GEEA", "sparse", False, patched(
+        ARD, "conditional", lambda right, self, s: right(self, [*s, (-1.0, 0 * s[0][1])]))),
+    "exponential rate doubled": ("GEE", "dense", False, patched(
+        Exponential, "terms", lambda right, self, h, K: right(self, {"rate": 2 * h["rate"]}, K))),
+    "exponential rate left out": ("GEG", "complete", False, patched(
+        Exponential, "terms", lambda right, self, h, K: right(self, {"rate": 0.0}, K))),
+    "rest of the row ignored": ("GL21", "dense", False, patched(
+        L21, "terms", lambda right, self, h, K: right(self, h, K)._replace(coupling=0.0))),
+    "rate counts half the factors": ("PGGG", "dense", False, patched(
+        GammaRate, "conditional", lambda right, self, X, shape: right(self, X, shape / 2))),
+    "missing counts taken for zeros": ("PGG", "sparse", False, patched(
+        updates, "factor_sums", ignores_mask)),
+    "one stream for all sites": ("GGG", "dense", False, patched(Stream, "key", same_site)),
+    "one stream for all sweeps": ("GGG", "dense", False, patched(Stream, "key", same_sweep)),
+    "stale data": ("GGG", "dense", False, stale_columns),
+}
+WRONG_MOVES = {
+    "a wrong power": ("GEE", patched(sampler, "joint_scale_terms", extra_power)),
+    "GTTN hyper-variables stay": ("GTTN", patched(TruncatedNormalHyper, "rescale", stays)),
+    "GGGW hyper-variables stay": ("GGGW", patched(NormalInverseWishart, "rescale", stays)),
+    "GLLI hyper-variables stay": ("GLLI", patched(InverseGaussian, "rescale", stays)),
+    "GLLI-rate hyper-variables stay": ("GLLI-rate", patched(InverseGaussian, "rescale", stays)),
+}
+# fmt: on
+SMALL_EFFECTS = {"one observation too many"}
+
+
+@pytest.mark.parametrize("mutation", MUTATIONS)
+def test_a_wrong_sampler_is_rejected(mutation, monkeypatch):
+    name, mask, move, apply = MUTATIONS[mutation]
+    apply(monkeypatch)
+    size = LONGER if mutation in SMALL_EFFECTS else QUICK
+    result = geweke(name, mask, move, **size, family_error=QUICK_ERROR)
+    assert result.rejected, str(result)
+
+
+@pytest.mark.parametrize("mutation", WRONG_MOVES)
+def test_a_wrong_scale_move_is_rejected(mutation, monkeypatch):
+    name, apply = WRONG_MOVES[mutation]
+    apply(monkeypatch)
+    result = geweke_move(name, "complete", DRAWS, QUICK_ERROR)
+    assert result.rejected, str(result)
