@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -108,16 +107,14 @@ class Problem:
         model.likelihood.check(X)
         return cls(X, model.resolve(X, int(n_components)), int(n_components), **options)
 
-    @cached_property
-    def _views(self) -> tuple[Any, Any]:
-        return self.X.rows, self.X.cols
-
     def side(self, state: State, index: int) -> Side:
         """The rows (0) or columns (1) of a state as a half-sweep sees them."""
         prior = (self.model.rows, self.model.cols)[index]
         own = (state.rows, state.cols)[index]
         X, F = (state.U, state.V) if index == 0 else (state.V, state.U)
-        return Side(index, self._views[index], X, F, prior, prior.values(own, state.shared))
+        return Side(
+            index, (self.X.rows, self.X.cols)[index], X, F, prior, prior.values(own, state.shared)
+        )
 
     def variable_names(self) -> list[str]:
         """Names of all random variables of the chain, as in `State.variables`."""

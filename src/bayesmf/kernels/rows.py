@@ -122,13 +122,12 @@ def draw_rows_sparse(
 ):
     """Gram step and draw step for rows start..stop, a few rows at a time to stay in the cache."""
     K = X.shape[1]
-    few = 16
+    few = 16  # more than one: a single packed Gram matrix would stand for all rows
     packed = np.empty((few, K * (K + 1) // 2))
     rhs = np.empty((few, K))
     for i in range(start, stop, few):
         j = min(i + few, stop)
         gram_sparse(i, j, indptr, indices, values, F, packed, rhs)
-        # Two rows at least, because one Gram matrix would stand for all rows.
         draw_rows(i, j, key, X, packed, rhs, tau, precision, diagonal, linear)
 
 

@@ -294,11 +294,12 @@ def draw_volume(key, X, packed, rhs, tau, log_gamma, ridge, nonnegative):
         c, scale = log_gamma + log_det, 0.0
         if not regular:
             directions(X, i, T, weights)
-            c = log_gamma + adjugate(T, weights, B)
         turned = not regular and not nonnegative
         if turned:
             _assemble_singular(A, h, T, weights, source, rhs[i], tau, log_gamma, ridge)
         else:
+            if not regular:
+                c = log_gamma + adjugate(T, weights, B)
             scale = _assemble(A, h, B, c, source, rhs[i], tau, ridge)
         if nonnegative:
             _draw_entries(s, X[i], A, h, 0.5 * scale)

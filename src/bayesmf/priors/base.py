@@ -27,7 +27,6 @@ class Prior(ABC):
     """The prior of one side's factors X (n, K)."""
 
     nonnegative: ClassVar[bool] = False
-    proper: ClassVar[bool] = True
 
     def resolve(self, setting: Setting) -> Prior:
         """Fill in the defaults that depend on the rank or the data."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -35,7 +35,6 @@ class Volume(Prior):
     log10_gamma: float | None = None
     signs: Literal["real", "nonnegative"] = "real"
     ridge: float | None = None
-    proper: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         positive(self, gamma=self.gamma)
