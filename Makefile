@@ -3,7 +3,7 @@ VENV ?= .venv
 PYTHON ?= python3
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-slow lint format bench clean
+.PHONY: demo test test-slow exactness lint format bench clean
 
 demo: $(VENV)/.ready
 	$(BIN)/python examples/quickstart.py
@@ -13,6 +13,10 @@ test: $(VENV)/.ready
 
 test-slow: $(VENV)/.ready
 	$(BIN)/python -m pytest -m slow
+
+exactness: $(VENV)/.exactness  # an hour on two cores; goes on where it was stopped
+	$(BIN)/python -m pytest tests/exactness -n auto --dist worksteal --verdicts build/exactness.jsonl; \
+	found=$$?; $(BIN)/python tests/exactness/table.py build/exactness.jsonl && exit $$found
 
 lint: $(VENV)/.ready
 	$(BIN)/ruff check .
@@ -30,6 +34,10 @@ bench: $(VENV)/.ready $(VENV)/.peers  # BAYESMF_DATA names the folder of the rea
 $(VENV)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev]"
+	touch $@
+
+$(VENV)/.exactness: $(VENV)/.ready
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev,exactness]"
 	touch $@
 
 $(VENV)/.peers: $(VENV)/.ready

@@ -9,6 +9,14 @@ import numpy as np
 import pytest
 
 from bayesmf import PRESETS, ObservedMatrix, preset
+from verdicts import (  # noqa: F401  fixtures and hooks of the exactness tests
+    pytest_addoption,
+    pytest_collection_modifyitems,
+    pytest_configure,
+    pytest_generate_tests,
+    repetition,
+    verdict,
+)
 
 ALL_PRESETS = list(PRESETS)
 

@@ -18,10 +18,11 @@ from bayesmf.hyperpriors import (
     NormalInverseWishart,
     TruncatedNormalHyper,
 )
+from bayesmf.kernels import counts, entries, rows
 from bayesmf.likelihoods import Gaussian
 from bayesmf.priors import L21, Exponential, Laplace
 from bayesmf.streams import Stream
-from exactness import MASKS, PROPER, geweke, geweke_move, patched, with_values
+from simulation import MASKS, PROPER, geweke, geweke_move, judge, patched, rebuilt, with_values
 
 FAMILY_ERROR = 1e-4
 QUICK = {"chains": 100, "length": 25}
@@ -38,24 +39,29 @@ QUICK_ERROR = FAMILY_ERROR / (len(CASES) + len(MOVES))
 LONG_CASES = [(name, mask, move) for name in PROPER for mask in MASKS for move in (True, False)]
 
 
+TEST, MOVE_TEST = "joint distribution", "joint distribution of scale moves"
+
+
+@pytest.mark.seeds
 @pytest.mark.parametrize(("name", "mask", "move"), CASES)
-def test_sweeps_keep_the_joint_distribution(name, mask, move):
+def test_sweeps_keep_the_joint_distribution(name, mask, move, verdict):
     result = geweke(name, mask, move, **QUICK, family_error=QUICK_ERROR)
-    assert not result.rejected, str(result)
+    judge(verdict, TEST, name, result)
 
 
+@pytest.mark.seeds
 @pytest.mark.parametrize("name", MOVES)
-def test_the_scale_move_keeps_the_joint_distribution(name):
+def test_the_scale_move_keeps_the_joint_distribution(name, verdict):
     result = geweke_move(name, "complete", DRAWS, QUICK_ERROR)
-    assert not result.rejected, str(result)
     assert np.ptp(result.scores) > 0, "nothing has moved"
+    judge(verdict, MOVE_TEST, name, result)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "mask", "move"), LONG_CASES)
-def test_sweeps_keep_the_joint_distribution_in_long_runs(name, mask, move):
+def test_sweeps_keep_the_joint_distribution_in_long_runs(name, mask, move, verdict):
     result = geweke(name, mask, move, **LONG, family_error=FAMILY_ERROR / len(LONG_CASES), seed=1)
-    assert not result.rejected, str(result)
+    judge(verdict, TEST, name, result)
 
 
 @pytest.mark.parametrize("mask", MASKS)
@@ -163,6 +169,31 @@ MUTATIONS = {
     "one stream for all sites": ("GGG", "dense", False, patched(Stream, "key", same_site)),
     "one stream for all sweeps": ("GGG", "dense", False, patched(Stream, "key", same_sweep)),
     "stale data": ("GGG", "dense", False, stale_columns),
+    # Lines of the compiled kernels
+    "rows: a stream for every two rows": ("GGG", "dense", False, rebuilt(
+        rows, "seed_stream(key, i, s)", "seed_stream(key, i // 2, s)")),
+    "rows, sparse: a stream for every two rows": ("GLL", "sparse", False, rebuilt(
+        rows, "seed_stream(key, i, s)", "seed_stream(key, i // 2, s)")),
+    "entries: a stream for every two rows": ("GGGU", "dense", False, rebuilt(
+        entries, "seed_stream(key, i, s)", "seed_stream(key, i // 2, s)")),
+    "entries, sparse: a stream for every two rows": ("GGGU", "sparse", False, rebuilt(
+        entries, "seed_stream(key, i, s)", "seed_stream(key, i // 2, s)")),
+    "rows: sign of the data": ("GGG", "dense", False, rebuilt(
+        rows, "shift[k] + tau * rhs", "shift[k] - tau * rhs")),
+    "rows: prior's linear term left out": ("GGGW", "dense", False, rebuilt(
+        rows, "shift[k] + tau * rhs", "tau * rhs")),
+    "entries: sign of the coupling": ("GL21", "dense", False, rebuilt(
+        entries, "linear[k] - coupling", "linear[k] + coupling")),
+    "entries: stale residual": ("GEE", "dense", False, rebuilt(
+        entries, "e[t] -= change * f[t] * weight[t]", "e[t] -= 0.0")),
+    "entries: own share left out of the residual": ("GTT", "sparse", False, rebuilt(
+        entries, "tau * (g + x[k] * d)", "tau * g")),
+    "entries: sign of the linear term lost": ("GEG", "dense", False, rebuilt(
+        entries, "truncated_normal(s, p, b)", "truncated_normal(s, p + 1e-9, abs(b))")),
+    "counts: last factor gets nothing": ("PGGG", "dense", False, rebuilt(
+        counts, "for k in range(K - 1):", "for k in range(K - 2):")),
+    "noise: sum over K entries of a row": ("GGG", "dense", False, rebuilt(
+        rows, "total += (values[t] - fit)", "total += (t < indptr[i] + K) * (values[t] - fit)")),
 }
 WRONG_MOVES = {
     "a wrong power": ("GEE", patched(sampler, "joint_scale_terms", extra_power)),
@@ -172,21 +203,21 @@ WRONG_MOVES = {
     "GLLI-rate hyper-variables stay": ("GLLI-rate", patched(InverseGaussian, "rescale", stays)),
 }
 # fmt: on
-SMALL_EFFECTS = {"one observation too many"}
+SMALL_EFFECTS = {"one observation too many", "entries: stale residual"}
 
 
 @pytest.mark.parametrize("mutation", MUTATIONS)
-def test_a_wrong_sampler_is_rejected(mutation, monkeypatch):
+def test_a_wrong_sampler_is_rejected(mutation, monkeypatch, verdict):
     name, mask, move, apply = MUTATIONS[mutation]
     apply(monkeypatch)
     size = LONGER if mutation in SMALL_EFFECTS else QUICK
     result = geweke(name, mask, move, **size, family_error=QUICK_ERROR)
-    assert result.rejected, str(result)
+    verdict.rejects(TEST, mutation, result.rejected, str(result))
 
 
 @pytest.mark.parametrize("mutation", WRONG_MOVES)
-def test_a_wrong_scale_move_is_rejected(mutation, monkeypatch):
+def test_a_wrong_scale_move_is_rejected(mutation, monkeypatch, verdict):
     name, apply = WRONG_MOVES[mutation]
     apply(monkeypatch)
     result = geweke_move(name, "complete", DRAWS, QUICK_ERROR)
-    assert result.rejected, str(result)
+    verdict.rejects(MOVE_TEST, mutation, result.rejected, str(result))

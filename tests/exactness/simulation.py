@@ -8,15 +8,17 @@ states is one too; chains are independent, so the spread of their averages is an
 
 from dataclasses import dataclass, replace
 from itertools import combinations, islice
+from pathlib import Path
 
 import numpy as np
 from scipy import stats
 
-from bayesmf import ObservedMatrix, Problem, preset
+from bayesmf import ObservedMatrix, Problem, _jit, preset, updates
 from bayesmf import distributions as dist
 from bayesmf.likelihoods import Gaussian
 from bayesmf.sampler import State, chain, move_scales, sweep
 from bayesmf.streams import Stream, seed_words
+from verdicts import seeded
 
 RANK = 2
 QUANTILES = np.array([0.1, 0.25, 0.5, 0.75, 0.9])
@@ -76,6 +78,22 @@ def patched(owner, name, wrong):
     return apply
 
 
+def rebuilt(module, line, wrong):
+    """A mutation: the half-sweeps run kernels compiled from a module with one line changed."""
+
+    def apply(monkeypatch):
+        source = Path(module.__file__).read_text()
+        assert line in source
+        monkeypatch.setattr(_jit, "_CACHE", None)
+        broken = {"__name__": "broken"}
+        exec(compile(source.replace(line, wrong), "broken", "exec"), broken)
+        for name, value in vars(module).items():
+            if getattr(updates, name, None) is value and name in broken:
+                monkeypatch.setattr(updates, name, broken[name])
+
+    return apply
+
+
 # --- Joint simulation ---------------------------------------------------------------------------
 
 # The last row has no entry; "dense" has one more missing cell, "sparse" takes the other kernels.
@@ -111,8 +129,8 @@ class Joint:
     def __init__(self, name, mask, scale_move, seed):
         X = ObservedMatrix.of(np.ones(MASKS[mask].shape), MASKS[mask])
         self.problem = Problem.of(X, model_of(name), RANK, scale_move=scale_move)
-        self.seed = seed_words(seed)
-        self.rng = np.random.default_rng(seed)
+        self.seed = seed_words(seeded(seed))
+        self.rng = np.random.default_rng(seeded(seed))
         self.cells = np.nonzero(MASKS[mask])
 
     def prior_state(self, number):
@@ -185,6 +203,7 @@ def _scalars(r, groups):
     single = {f"{name}[0]": values[:, :1] for name, values in groups.items() if "first" not in name}
     single |= {f"sum {name}": groups[name].sum(1, keepdims=True) for name in ("|U|", "|V|", "data")}
     single["sum product"] = groups["product"].sum(1, keepdims=True)
+    single["U next row"] = r["U"][:, RANK : RANK + 1]
     single["U row product"] = r["U"][:, :1] * r["U"][:, 1:2]
     single["U column product"] = r["U"][:, :1] * r["U"][:, RANK : RANK + 1]
     single["scale of factor 0"] = groups["|U|"][:, ::RANK].sum(1, keepdims=True)
@@ -225,13 +244,23 @@ class Comparison:
     limit: float
 
     @property
+    def worst(self):
+        return float(np.abs(self.scores).max())
+
+    @property
     def rejected(self):
-        return bool((np.abs(self.scores) > self.limit).any())
+        return self.worst > self.limit
 
     def __str__(self):
         worst = np.argsort(-np.abs(self.scores))[:5]
         lines = [f"{self.names[i]}: {self.scores[i]:+.1f}" for i in worst]
         return f"limit {self.limit:.2f} over {len(self.names)}; worst " + "; ".join(lines)
+
+
+def judge(verdict, test, name, result):
+    """Note the worst score of a comparison, and fail if it is beyond the limit."""
+    worst = result.names[int(np.argmax(np.abs(result.scores)))]
+    verdict(test, name, result.worst, result.limit, comparisons=len(result.names), worst=worst)
 
 
 def geweke(name, mask, scale_move, chains, length, family_error, seed=0):
@@ -316,7 +345,7 @@ def identity(name, X, chains, burn_in, length, family_error, seed=0):
     problem = Problem.of(X, model_of(name), RANK, scale_move=False)
     runs = []
     for number in range(chains):
-        states = islice(chain(problem, "data", seed, number), burn_in, burn_in + length)
+        states = islice(chain(problem, "data", seeded(seed), number), burn_in, burn_in + length)
         runs.append([pulls(problem, state) for state in states])
     x = np.array(runs)
     errors = np.array([standard_error(x[:, :, k]) for k in range(RANK)])

@@ -12,12 +12,13 @@ import pytest
 
 from bayesmf import distributions as dist
 from bayesmf.hyperpriors import InverseGaussian
+from bayesmf.kernels import volume
 from bayesmf.priors import L21, Exponential, Laplace, Normal, Volume
-from exactness import NAMES, identity, patched, standard_error
+from simulation import NAMES, identity, judge, patched, rebuilt, standard_error
 
 FAMILY_ERROR = 1e-4
 QUICK = {"chains": 6, "burn_in": 200, "length": 800}
-LONG = {"chains": 8, "burn_in": 1000, "length": 10_000}
+LONG = {"chains": 8, "burn_in": 1000, "length": 5000}
 
 
 def counts(shape=(5, 8)):
@@ -27,19 +28,23 @@ def counts(shape=(5, 8)):
     return X
 
 
+TEST = "scale identities"
+
+
+@pytest.mark.seeds
 @pytest.mark.parametrize("name", NAMES)
-def test_both_sides_pull_equally(name):
+def test_both_sides_pull_equally(name, verdict):
     result = identity(name, counts(), **QUICK, family_error=FAMILY_ERROR / len(NAMES))
-    assert not result.rejected, str(result)
+    judge(verdict, TEST, name, result)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("shape", [(5, 8), (8, 5)], ids=["wide", "tall"])
 @pytest.mark.parametrize("name", NAMES)
-def test_both_sides_pull_equally_in_long_runs(name, shape):
+def test_both_sides_pull_equally_in_long_runs(name, shape, verdict):
     error = FAMILY_ERROR / (2 * len(NAMES))
     result = identity(name, counts(shape), **LONG, family_error=error, seed=1)
-    assert not result.rejected, str(result)
+    judge(verdict, TEST, name, result)
 
 
 @pytest.mark.parametrize("memory", [0.0, 0.5, 0.9])
@@ -94,13 +99,25 @@ MUTATIONS = {
     "GEE rate doubled": ("GEE", patched(Exponential, "terms", doubled_rate)),
     "GEG rate doubled": ("GEG", patched(Exponential, "terms", doubled_rate)),
     "GL21 rest of the row ignored": ("GL21", patched(L21, "terms", no_coupling)),
+    "volume: prior precision without the 2": (
+        "GVG",
+        rebuilt(volume, "prior = 2.0 * math.exp(c - scale)", "prior = math.exp(c - scale)"),
+    ),
+    "volume: determinant not downdated": (
+        "GVG",
+        rebuilt(volume, "log_det += math.log(ratio)", "log_det += 0.0"),
+    ),
+    "volume: sign of the other entries": (
+        "GVnG",
+        rebuilt(volume, "b -= (A[k, c]", "b += (A[k, c]"),
+    ),
     "GGG precision halved": ("GGG", patched(Normal, "terms", half_precision)),
 }
 
 
 @pytest.mark.parametrize("mutation", MUTATIONS)
-def test_a_wrong_sampler_is_rejected(mutation, monkeypatch):
+def test_a_wrong_sampler_is_rejected(mutation, monkeypatch, verdict):
     name, apply = MUTATIONS[mutation]
     apply(monkeypatch)
     result = identity(name, counts(), **QUICK, family_error=FAMILY_ERROR / len(NAMES))
-    assert result.rejected, str(result)
+    verdict.rejects(TEST, mutation, result.rejected, str(result))

@@ -1,0 +1,244 @@
+"""Checks of the factors: from the terms of their priors, and out of the running kernels."""
+
+from collections.abc import Callable
+from unittest import mock
+
+import numpy as np
+from scipy import stats
+
+from bayesmf import updates
+from bayesmf.kernels import counts, entries, rows, volume
+from bayesmf.likelihoods import Poisson
+from bayesmf.priors import (
+    Volume,
+)
+from bayesmf.streams import Stream, seed_words
+from bayesmf.terms import EntryTerms, RowTerms
+from ratios import Setup, moved_entries, some_rows, with_factors
+
+ASSEMBLE_SINGULAR = volume._assemble_singular
+
+
+def gram_matrices(side) -> tuple[np.ndarray, np.ndarray]:
+    """Packed Gram matrices (n, ...) and sums of r f (n, K) as the half-sweeps compute them."""
+    gram = updates.Gram(side.view, side.F)
+    packed, rhs = np.empty((side.view.n, gram.size)), np.empty(side.X.shape)
+    packed = gram.block(0, side.view.n, packed, rhs)
+    return np.ascontiguousarray(np.broadcast_to(packed, (side.view.n, gram.size))), rhs
+
+
+def symmetric(lower: np.ndarray) -> np.ndarray:
+    return np.tril(lower) + np.tril(lower, -1).T
+
+
+def quadratic(x: np.ndarray, A: np.ndarray, h: np.ndarray) -> float:
+    return float(h @ x - 0.5 * x @ A @ x)
+
+
+def row_forms(side, terms: RowTerms, i: int, packed, g, tau):
+    """Log density of row i up to a constant."""
+    K = side.rank
+    A = np.zeros((K, K))
+    A[np.tril_indices(K)] = tau * packed
+    A = symmetric(A) + terms.precision + np.diag(terms.diagonal[i % len(terms.diagonal)])
+    h = terms.linear[i % len(terms.linear)] + tau * g
+    yield lambda x: quadratic(x, A, h)
+
+
+def volume_forms(side, terms, i: int, packed, g, tau):
+    """Log density of row i up to a constant, by every way in which the kernel may compute it."""
+    X, K = side.X, side.rank
+
+    def assembled(B, c):
+        A, h = np.zeros((K, K)), np.empty(K)
+        scale = np.exp(volume._assemble(A, h, B, c, packed, g, tau, terms.ridge))
+        return lambda x: scale * quadratic(x, symmetric(A), h)
+
+    B, P, T, weights = np.ones((K, K)), np.empty((K, K)), np.empty((K, K)), np.empty(K)
+    if K == 1:
+        yield assembled(B, terms.log_gamma)
+        return
+    log_det = volume.inverse_moments(X, P)
+    ratio = volume._rank_one(P, X[i], -1.0, B)
+    if np.isfinite(log_det) and ratio >= 1e-6:
+        yield assembled(B.copy(), terms.log_gamma + log_det + np.log(ratio))
+    volume.directions(X, i, T, weights)
+    yield assembled(B, terms.log_gamma + volume.adjugate(T, weights, B))
+    if not terms.nonnegative:
+        A, h = np.zeros((K, K)), np.empty(K)
+        volume._assemble_singular(A, h, T, weights, packed, g, tau, terms.log_gamma, terms.ridge)
+        yield lambda x: quadratic(np.linalg.solve(T, x), symmetric(A), h)
+
+
+def entry_density(side, terms: EntryTerms, i: int, k: int, tau: float):
+    """Precision and linear term of one entry, from the kernel's residual and moments."""
+    part = slice(side.view.indptr[i], side.view.indptr[i + 1])
+    Ft = np.ascontiguousarray(side.F[side.view.indices[part]].T)
+    e, ones, x = side.view.values[part].copy(), np.ones(Ft.shape[1]), side.X[i]
+    entries._residual(e.size, x, Ft, ones, e)
+    d, g = entries._moments(e.size, Ft[k], ones, e)
+    p = terms.precision[i % len(terms.precision), k] + tau * d
+    b = terms.linear[i % len(terms.linear), k] + tau * (g + x[k] * d)
+    b -= terms.coupling * (x.sum() - x[k])
+    return lambda value: b * value - 0.5 * p * value**2
+
+
+def check_entries(s: Setup, index: int, side, terms: EntryTerms, tau: float) -> None:
+    for i in some_rows(side.view.n):
+        k = int(s.rng.integers(side.rank))
+        X = side.X.copy()
+        X[i, k] = moved_entries(s, X[i, k], terms.nonnegative)
+        density = entry_density(side, terms, i, k, tau)
+        new = with_factors(s.state, index, X)
+        s.compare(s.state, new, density(X[i, k]) - density(side.X[i, k]))
+
+
+def check_rows(s: Setup, index: int, side, terms, tau: float) -> None:
+    forms = row_forms if isinstance(terms, RowTerms) else volume_forms
+    nonnegative = not isinstance(terms, RowTerms) and terms.nonnegative
+    packed, rhs = gram_matrices(side)
+    for i in some_rows(side.view.n):
+        X = side.X.copy()
+        X[i] = moved_entries(s, X[i], nonnegative)
+        new = with_factors(s.state, index, X)
+        for density in forms(side, terms, i, packed[i], rhs[i], tau):
+            s.compare(s.state, new, density(X[i]) - density(side.X[i]))
+
+
+def check_support(s: Setup, index: int, side, nonnegative: bool) -> None:
+    """Negative factors have density zero exactly where they are never drawn."""
+    X = side.X.copy()
+    X[0, 0] = -0.1
+    outside = np.isneginf(s.joints(with_factors(s.state, index, X)))
+    assert (outside == nonnegative).all()
+
+
+def check_factors(s: Setup) -> None:
+    if isinstance(s.model.likelihood, Poisson):
+        return check_gamma_factors(s)
+    tau = float(s.state.noise["noise_precision"])
+    for index in (0, 1):
+        side = s.problem.side(s.state, index)
+        terms = side.prior.terms(side.h, side.rank)
+        check = check_entries if isinstance(terms, EntryTerms) else check_rows
+        check(s, index, side, terms, tau)
+        check_support(s, index, side, getattr(terms, "nonnegative", False))
+
+
+# --- The same, out of the running kernels
+
+
+class Draws:
+    """Stands in for the last step of a half-sweep: checks what it is given, and moves the factors.
+
+    The kernels run as Python, so that precisions and linear terms are those of the real draws.
+    """
+
+    def __init__(self, s: Setup, index: int) -> None:
+        self.s, self.index, self.calls = s, index, 0
+        self.side = s.problem.side(s.state.copy(), index)
+        self.X, self.T = self.side.X, np.eye(s.data.rank)
+
+    def move(self, part, density: Callable, nonnegative: bool) -> np.ndarray:
+        """Check the density of a part of X, and return a new value for some of the parts."""
+        old, new, row = self.X.copy(), self.X.copy(), np.atleast_1d(part)[0]
+        if row in some_rows(len(new)):
+            new[part] = moved_entries(self.s, new[part], nonnegative)
+            states = (with_factors(self.s.state, self.index, X) for X in (old, new))
+            self.s.compare(*states, density(new[part]) - density(old[part]))
+        self.calls += 1
+        return new[part]
+
+    def assemble_singular(self, A, h, T, *rest) -> None:
+        ASSEMBLE_SINGULAR(A, h, T, *rest)
+        self.T = T.copy()
+
+    def solve_and_draw(self, L, h, z, K, spread, y) -> None:
+        A, T = L[:K, :K] @ L[:K, :K].T, self.T
+
+        def density(x: np.ndarray) -> float:
+            return quadratic(np.linalg.solve(T, x), A, h) / spread**2
+
+        y[:] = np.linalg.solve(T, self.move(self.calls, density, False))
+        self.T = np.eye(K)
+
+    def draw_entries(self, s, x, A, h, half) -> None:
+        A = symmetric(A[: x.size, : x.size])
+        x[:] = self.move(self.calls, lambda x: np.exp(2 * half) * quadratic(x, A, h), True)
+
+    def truncated_normal(self, s, p, b) -> float:
+        part = np.unravel_index(self.calls, self.X.shape)
+        return float(self.move(part, lambda x: b * x - 0.5 * p * x**2, True))
+
+    def run(self) -> None:
+        names = ("draw_rows", "draw_rows_sparse", "draw_volume")
+        names += ("draw_entries_dense", "draw_entries_sparse")
+        python = {name: getattr(updates, name).py_func for name in names}
+        last = {"solve_and_draw": self.solve_and_draw, "_draw_entries": self.draw_entries}
+        last["_assemble_singular"] = self.assemble_singular
+        with (
+            mock.patch.multiple(updates, **python),
+            mock.patch.multiple(
+                rows, draw_rows=python["draw_rows"], solve_and_draw=self.solve_and_draw
+            ),
+            mock.patch.multiple(
+                entries, _row=entries._row.py_func, truncated_normal=self.truncated_normal
+            ),
+            mock.patch.multiple(volume, **last),
+        ):
+            self.s.model.likelihood.draw_side(
+                self.side, self.s.state.noise, None, Stream(seed_words(0))
+            )
+
+
+def check_kernels(s: Setup) -> None:
+    """Real-valued entries are left out: they share all but the last line with nonnegative ones."""
+    for index in (0, 1):
+        draws = Draws(s, index)
+        prior = draws.side.prior
+        if getattr(prior, "update", "rows") == "entries":
+            continue
+        draws.run()
+        one_by_one = prior.nonnegative and not isinstance(prior, Volume)
+        assert draws.calls == (draws.X.size if one_by_one else len(draws.X))
+
+
+# --- Counts
+
+
+def split(s: Setup) -> np.ndarray:
+    """A random split of the counts over the factors (cells, K)."""
+    K = s.data.rank
+    return s.rng.multinomial(s.cells[2].astype(int), np.full(K, 1 / K))
+
+
+def check_gamma_factors(s: Setup) -> None:
+    Z = split(s)
+    for index in (0, 1):
+        side = s.problem.side(s.state, index)
+        sums = np.zeros(side.X.shape)
+        np.add.at(sums, s.cells[index], Z)
+        conditional = s.model.likelihood.conditional(side, sums, 1)
+        X = moved_entries(s, side.X, True)
+        change = conditional.log_density(X) - conditional.log_density(side.X)
+        s.compare(s.state, with_factors(s.state, index, X), change.sum(), Z=Z)
+
+
+def check_split(s: Setup) -> None:
+    """The split's probabilities, as the kernel weighs them, are those of the joint with Z."""
+    i, j, R = s.cells
+    U, V, K = s.state.U, s.state.V, s.data.rank
+    old, new = split(s), split(s)
+    w = np.empty((R.size, K))
+    for t in range(R.size):
+        counts._weights(U[i[t]], V[j[t]], K, w[t])
+    w /= w.sum(axis=1, keepdims=True)
+    log_p = [stats.multinomial.logpmf(Z, R.astype(int), w).sum() for Z in (old, new)]
+    before = s.joints(s.state, Z=old)
+    s.equal(before, s.joints(s.state, Z=new), log_p[1] - log_p[0])
+    # What remains after the split is the likelihood of the counts themselves.
+    s.equal(before, s.joints(s.state), -log_p[0])
+    sums = updates.split(s.X.rows, U, V, Stream(seed_words(0)))
+    for index, part in enumerate(sums):
+        totals = np.bincount(s.cells[index], R, minlength=s.X.shape[index])
+        np.testing.assert_array_equal(part.sum(axis=1), totals)

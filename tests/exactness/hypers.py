@@ -1,0 +1,172 @@
+"""Checks of hyper-variables, shared relevances, noise and scale moves."""
+
+from unittest import mock
+
+import numpy as np
+
+from bayesmf import sampler, updates
+from bayesmf.hyperpriors import (
+    InverseGaussian,
+    TruncatedNormalHyper,
+)
+from bayesmf.kernels import fill
+from bayesmf.likelihoods import Poisson
+from bayesmf.priors import (
+    L21,
+    MultivariateNormal,
+)
+from bayesmf.streams import Stream, seed_words
+from bayesmf.terms import POWERS
+from ratios import GROUPS, Setup, altered, spd
+
+
+def proposed(s: Setup, name: str, value: np.ndarray, prior) -> np.ndarray:
+    if name == "mean":
+        return value + s.rng.normal(size=value.shape)
+    if name == "precision" and isinstance(prior, MultivariateNormal):
+        return spd(s.rng, s.data.rank)
+    return value * np.exp(0.7 * s.rng.normal(size=value.shape))
+
+
+def collapsed(prior) -> bool:
+    """Whether eta is drawn with the mixing variances integrated out."""
+    hyper = getattr(prior, "scale", None)
+    return isinstance(hyper, InverseGaussian) and hyper.reading == "scale"
+
+
+def log_density_of_steps(side, values: dict) -> float:
+    """Log density of all of a side's steps together, each given those before it."""
+    h, total = dict(side.h), 0.0
+    for name, distribution in side.prior.updates(side.X, h):
+        total += float(np.sum(distribution.log_density(values[name])))
+        h[name] = values[name]
+    return total
+
+
+def check_block(s: Setup, group: str, side) -> None:
+    """Variables drawn one after the other, the first with the others integrated out."""
+    old = getattr(s.state, group)
+    new = {name: proposed(s, name, value, side.prior) for name, value in old.items()}
+    change = log_density_of_steps(side, new) - log_density_of_steps(side, old)
+    s.compare(s.state, altered(s.state, group, new), change)
+
+
+def check_steps(s: Setup, group: str, side) -> None:
+    now, seen = s.state, set()
+    for name, distribution in side.prior.updates(side.X, side.h):
+        old = getattr(now, group)[name]
+        value = proposed(s, name, old, side.prior)
+        new = altered(now, group, {name: value})
+        change = np.sum(distribution.log_density(value) - distribution.log_density(old))
+        s.compare(now, new, change, marginal=name == "eta" and collapsed(side.prior))
+        side.h[name], now = value, new
+        seen.add(name)
+    assert seen == set(getattr(s.state, group))
+
+
+def check_hyper(s: Setup) -> None:
+    for index, group in enumerate(GROUPS):
+        side = s.problem.side(s.state, index)
+        wishart = isinstance(side.prior, MultivariateNormal)
+        if wishart or collapsed(side.prior):
+            check_block(s, group, side)
+        if not wishart:
+            check_steps(s, group, side)
+
+
+def check_shared(s: Setup) -> None:
+    ard = s.model.shared_ard
+    assert (ard is None) == (not s.state.shared)
+    if ard is None:
+        return
+    statistics = [s.model.rows.relevance_terms(s.state.U), s.model.cols.relevance_terms(s.state.V)]
+    conditional = ard.conditional(statistics)
+    old = s.state.shared["relevance"]
+    value = old * np.exp(0.7 * s.rng.normal(size=old.shape))
+    change = np.sum(conditional.log_density(value) - conditional.log_density(old))
+    s.compare(s.state, altered(s.state, "shared", {"relevance": value}), change)
+
+
+def check_noise(s: Setup) -> None:
+    if not s.state.noise:
+        assert isinstance(s.model.likelihood, Poisson)
+        return
+    error = float(updates.row_errors(s.X.cols, s.state.V, s.state.U, 1).sum())
+    conditional = s.model.likelihood.conditional(s.X.n_observed, error)
+    old = s.state.noise["noise_precision"]
+    for factor in (0.3, 2.0):
+        change = float(conditional.log_density(factor * old) - conditional.log_density(old))
+        s.compare(s.state, altered(s.state, "noise", {"noise_precision": factor * old}), change)
+
+
+# --- Scale moves
+
+
+def log_jacobian(side) -> int:
+    """Logarithm of the Jacobian when one factor of a side, and what moves along, is scaled by e.
+
+    It counts the coordinates, each with the power of the scale that it is multiplied by.
+    """
+    (n, K), prior = side.X.shape, side.prior
+    if isinstance(prior, MultivariateNormal):  # one mean; one diagonal entry, K - 1 beside it
+        return n + 1 - 2 - (K - 1)
+    if isinstance(getattr(prior, "scale", None), InverseGaussian):
+        return n + (n if prior.scale.reading == "scale" else -2 * n)
+    if isinstance(getattr(prior, "precision", None), TruncatedNormalHyper):
+        return n + n - 2 * n
+    return n
+
+
+def scaled(s: Setup, state, c: np.ndarray):
+    """The state after factor k of the rows is multiplied by c[k], of the columns divided by it."""
+    new = state.copy()
+    for index, group in enumerate(GROUPS):
+        side, factor = s.problem.side(new, index), (c, 1 / c)[index]
+        side.X[:] *= factor
+        getattr(new, group).update(side.prior.rescale(getattr(new, group), factor))
+    return new
+
+
+class Orbit:
+    """Stands in for the draw of a log scale: checks its density, and returns a fixed one."""
+
+    def __init__(self, s: Setup, together: bool) -> None:
+        self.s, self.now, self.together, self.calls = s, s.state, together, 0
+        rows, cols = (s.problem.side(s.state, index) for index in (0, 1))
+        self.jacobian = log_jacobian(rows) - log_jacobian(cols)
+        self.jacobian *= s.data.rank if together else 1
+
+    def scales(self, x: float) -> np.ndarray:
+        c = np.ones(self.s.data.rank)
+        c[:: 1 if self.together else c.size][:] = np.exp(x)
+        return c if self.together else np.roll(c, self.calls)
+
+    def __call__(self, stream, exponent, *log_weights) -> float:
+        def log_density(x):
+            return exponent * x - 0.5 * sum(
+                np.exp(w + p * x) for w, p in zip(log_weights, POWERS, strict=True)
+            )
+
+        for x in (-0.7, 0.2, 0.5):
+            change = log_density(x) - log_density(0.0) - self.jacobian * x
+            self.s.compare(
+                self.now, scaled(self.s, self.now, self.scales(x)), change, marginal=True
+            )
+        x = (0.3, -0.2, 0.1, -0.4)[self.calls % 4]
+        self.now = scaled(self.s, self.now, self.scales(x))
+        self.calls += 1
+        return x
+
+
+def check_scale(s: Setup) -> None:
+    """The density along each orbit, as the sampler draws from it, factor after factor."""
+    together = any(isinstance(prior, L21) for prior in (s.model.rows, s.model.cols))
+    orbit, state = Orbit(s, together), s.state.copy()
+    with (
+        mock.patch.object(fill, "log_scale", orbit),
+        mock.patch.object(sampler, "fill_log_scales", fill.fill_log_scales.py_func),
+    ):
+        sampler.move_scales(s.problem, state, Stream(seed_words(0)))
+    assert (orbit.calls > 0) == s.case.moves
+    for name, value in state.variables().items():
+        np.testing.assert_allclose(value, orbit.now.variables()[name], rtol=1e-12)

@@ -1,0 +1,362 @@
+"""Every draw of a sweep is from the conditional of the joint density, to 1e-9.
+
+The second part breaks one formula at a time, and the same checks must notice.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import NamedTuple
+from unittest import mock
+
+import numpy as np
+import pytest
+
+from bayesmf import distributions as dist
+from bayesmf import sampler, updates
+from bayesmf.hyperpriors import (
+    ARD,
+    GammaRate,
+    InverseGaussian,
+    TruncatedNormalHyper,
+)
+from bayesmf.kernels import counts, entries, volume
+from bayesmf.likelihoods import Gaussian, Poisson
+from bayesmf.priors import (
+    L21,
+    Exponential,
+    Gamma,
+    Laplace,
+    MultivariateNormal,
+    Normal,
+    TruncatedNormal,
+    Volume,
+)
+from cases import CASES, DATA, FEW_ROWS, VOLUME_AND, Case, Data, named, slanted
+from factors import check_factors, check_kernels, check_split
+from hypers import check_hyper, check_noise, check_scale, check_shared
+from ratios import TOLERANCE, Setup
+
+CHECKS = {
+    "factors": check_factors,
+    "kernels": check_kernels,
+    "hyper": check_hyper,
+    "shared": check_shared,
+    "noise": check_noise,
+    "scale": check_scale,
+    "split": check_split,
+}
+
+
+TEST = "conditional ratios"
+
+
+def run(check: str, case: Case, data: Data) -> list[float]:
+    """Gaps of all comparisons of one check; fails at the first that is too large."""
+    setup = Setup(case, data, sum(map(ord, check + case.model.name)))
+    CHECKS[check](setup)
+    return setup.gaps
+
+
+def judge(verdict, name: str, runs: list[tuple[str, Case, Data]]) -> None:
+    gaps = [gap for arguments in runs for gap in run(*arguments)]
+    verdict(TEST, name, max(gaps), TOLERANCE, comparisons=len(gaps))
+
+
+@pytest.mark.parametrize("data", DATA.values(), ids=DATA)
+@pytest.mark.parametrize("name", CASES)
+def test_conditionals(name, data, verdict):
+    case = CASES[name]
+    last = "split" if isinstance(case.model.likelihood, Poisson) else "kernels"
+    checks = ("factors", "hyper", "shared", "noise", "scale", last)
+    judge(verdict, name, [(check, case, data) for check in checks])
+
+
+@pytest.mark.parametrize("name", VOLUME_AND)
+def test_volume_beside_inverse_squares(name, verdict):
+    case, checks = VOLUME_AND[name], ("factors", "kernels", "hyper", "noise", "scale")
+    runs = [(check, case, DATA["sparse, K = 3"]) for check in checks]
+    judge(verdict, name, [*runs, ("scale", case, DATA["dense, K = 1"])])
+
+
+@pytest.mark.parametrize("name", ["GVG", "GVG changed", "GVG ridge", "GVnG", "GVnG ridge"])
+def test_rows_that_do_not_span_the_factors(name, verdict):
+    judge(verdict, name, [(check, CASES[name], FEW_ROWS) for check in ("factors", "kernels")])
+
+
+def test_slanted_wishart(verdict):
+    case, data = named("GGGW", W0=slanted(3), moves=False), DATA["dense, K = 3"]
+    judge(verdict, "GGGW slanted", [(check, case, data) for check in ("factors", "hyper", "scale")])
+
+
+# --- Power: what must not pass
+
+
+def determinant_per_factor(joint, *_):
+    """The determinant as a weight of each factor's own, which the others' scales do not touch."""
+    terms, up, _ = joint
+    weights = terms.log_weights.copy()
+    weights[-1] = np.logaddexp(weights[-1], up)
+    return terms._replace(log_weights=weights), -np.inf, -np.inf
+
+
+class Mutation(NamedTuple):
+    """A formula of the library whose result is changed: change(result, *arguments)."""
+
+    check: str
+    case: str
+    owner: object
+    name: str
+    change: Callable
+
+
+def changed(mutation: Mutation) -> Callable:
+    original = getattr(mutation.owner, mutation.name)
+    return lambda *arguments: mutation.change(original(*arguments), *arguments)
+
+
+def step(name: str, change: Callable) -> Callable:
+    """Change the distribution of one step of a prior's updates."""
+
+    def steps(original, *arguments):
+        for key, distribution in original:
+            yield key, change(distribution, *arguments) if key == name else distribution
+
+    return steps
+
+
+def fields(**new: Callable) -> Callable:
+    """Change fields of a distribution or of terms: each function takes it and the arguments."""
+
+    def change(result, *arguments):
+        values = {name: function(result, *arguments) for name, function in new.items()}
+        return (
+            result._replace(**values) if hasattr(result, "_replace") else replace(result, **values)
+        )
+
+    return change
+
+
+def uncentred(d, prior, X, h):
+    return d.scale + len(X) * np.outer(X.mean(axis=0), X.mean(axis=0))
+
+
+def reciprocal(d, *_):
+    return dist.GIG(-d.p, d.b, d.a)
+
+
+def of_roots(_, u, v, K, w):
+    w[:] = np.sqrt(w)
+
+
+LOG2 = np.log(2.0)
+HALF_GAMMA = fields(log_gamma=lambda t, *_: t.log_gamma - LOG2)
+HALF_DETERMINANT = fields(determinant=lambda t, *_: t.determinant - LOG2)
+HALF_WEIGHTS = fields(log_weights=lambda t, *_: t.log_weights - LOG2)
+MORE_SHAPE = fields(shape=lambda d, *_: d.shape + 0.5)
+MUTATIONS = {
+    # Factors
+    "volume without the 2": Mutation(
+        "factors", "GVG changed", Volume, "terms", HALF_GAMMA
+    ),
+    "volume without the 2, nonnegative": Mutation(
+        "factors", "GVnG changed", Volume, "terms", HALF_GAMMA
+    ),
+    "volume without its ridge": Mutation(
+        "factors", "GVG ridge", Volume, "terms", fields(ridge=lambda *_: 0.0)
+    ),
+    "volume of any sign": Mutation(
+        "factors", "GVnG changed", Volume, "terms", fields(nonnegative=lambda *_: False)
+    ),
+    "sign of the exponential": Mutation(
+        "factors", "GEE", Exponential, "terms", fields(linear=lambda t, *_: -t.linear)
+    ),
+    "L21 without coupling": Mutation(
+        "factors", "GL21", L21, "terms", fields(coupling=lambda *_: 0.0)
+    ),
+    "L21 without precision": Mutation(
+        "factors", "GL21", L21, "terms", fields(precision=lambda t, *_: 0 * t.precision)
+    ),
+    "truncated normal without mean": Mutation(
+        "factors", "GTT mean", TruncatedNormal, "terms", fields(linear=lambda t, *_: 0 * t.linear)
+    ),
+    "Wishart: mean for precision times mean": Mutation(
+        "factors", "GGGW", MultivariateNormal, "terms",
+        fields(linear=lambda t, prior, h, K: h["mean"][None]),
+    ),
+    "Laplace: variance for precision": Mutation(
+        "factors", "GLL", Laplace, "terms", fields(diagonal=lambda t, *_: 1 / t.diagonal)
+    ),
+    "ARD: variance for precision": Mutation(
+        "factors", "GGGA", Normal, "terms", fields(diagonal=lambda t, *_: 1 / t.diagonal)
+    ),
+    "normal entries: standard deviation for variance": Mutation(
+        "factors", "GGGU", Normal, "terms", fields(precision=lambda t, *_: t.precision**0.5)
+    ),
+    "counts: prior's shape too large": Mutation(
+        "factors", "PGG", Gamma, "gamma_terms", fields(shape=lambda t, *_: t.shape + 1)
+    ),
+    "counts: rate over all cells": Mutation(
+        "factors", "PGG", updates, "factor_sums",
+        lambda out, view, F, threads: np.broadcast_to(F.sum(axis=0), out.shape),
+    ),
+    "counts: one rate for all rows": Mutation(
+        "factors", "PGGG", Gamma, "gamma_terms", fields(rate=lambda t, *_: t.rate[:1])
+    ),
+    "split by square roots": Mutation("split", "PGG", counts, "_weights", of_roots),
+    # The kernels
+    "kernel of L21 without coupling": Mutation(
+        "kernels", "GL21", L21, "terms", fields(coupling=lambda *_: 0.0)
+    ),
+    "kernel of entries: residual not corrected": Mutation(
+        "kernels", "GEE", entries, "_moments", lambda d_g, *_: (d_g[0], 0.99 * d_g[1])
+    ),
+    "kernel of rows without the Laplace variances": Mutation(
+        "kernels", "GLL", Laplace, "terms", fields(diagonal=lambda t, *_: 0 * t.diagonal + 0.1)
+    ),
+    "kernel of volume: determinant not downdated": Mutation(
+        "kernels", "GVG changed", volume, "_rank_one", lambda ratio, *_: 1.0
+    ),
+    "kernel of volume, nonnegative: precision without the 2": Mutation(
+        "kernels", "GVnG changed", Volume, "terms", HALF_GAMMA
+    ),
+    # Hyper-variables
+    "GTTN: shape a + 1/2": Mutation(
+        "hyper", "GTTN", TruncatedNormal, "updates", step("precision", MORE_SHAPE)
+    ),
+    "GTTN: rate without 1/2": Mutation(
+        "hyper", "GTTN", TruncatedNormal, "updates",
+        step("precision", fields(rate=lambda d, prior, *_: 2 * d.rate - prior.precision.rate)),
+    ),
+    "GTTN: mean without mu_mu": Mutation(
+        "hyper", "GTTN mean", TruncatedNormal, "updates",
+        step("mean", fields(linear=lambda d, prior, X, h: h["precision"] * X)),
+    ),
+    "GTTN: joint without tau^-1/2": Mutation(
+        "hyper", "GTTN", TruncatedNormalHyper, "log_density",
+        lambda total, _, h: total + 0.5 * np.log(h["precision"]).sum(),
+    ),
+    "Wishart: scatter not centred": Mutation(
+        "hyper", "GGGW", MultivariateNormal, "updates", step("precision", fields(scale=uncentred))
+    ),
+    "Wishart: degrees of freedom": Mutation(
+        "hyper", "GGGW", MultivariateNormal, "updates",
+        step("precision", fields(dof=lambda d, *_: d.dof + 1)),
+    ),
+    "Wishart: precision of the mean": Mutation(
+        "hyper", "GGGW changed", MultivariateNormal, "updates",
+        step("mean", fields(precision=lambda d, prior, X, h: len(X) * h["precision"])),
+    ),
+    "GLL: eta for eta^-2": Mutation(
+        "hyper", "GLL", Laplace, "updates",
+        step("variance", fields(a=lambda d, prior, *_: prior.scale)),
+    ),
+    "GLL: eta for eta^-2, joint too": Mutation(
+        "hyper", "GLL", Laplace, "_inverse_square_scale", lambda _, prior, h: prior.scale
+    ),
+    "GLLI: 1 / eta for eta": Mutation("hyper", "GLLI", InverseGaussian, "conditional", reciprocal),
+    "GLLI rate: 1 / eta for eta": Mutation(
+        "hyper", "GLLI rate", InverseGaussian, "conditional", reciprocal
+    ),
+    "GLLI: variance before eta": Mutation(
+        "hyper", "GLLI", Laplace, "updates", lambda steps, *_: reversed(list(steps))
+    ),
+    "GLLI: |u| for 2 |u|": Mutation(
+        "hyper", "GLLI", InverseGaussian, "conditional",
+        fields(b=lambda d, hyper, X, h: d.b - np.abs(X)),
+    ),
+    "GLLI rate: 2 s for s": Mutation(
+        "hyper", "GLLI rate", InverseGaussian, "conditional",
+        fields(a=lambda d, hyper, X, h: d.a + h["variance"]),
+    ),
+    "PGGG: one factor counted": Mutation(
+        "hyper", "PGGG changed", GammaRate, "conditional",
+        fields(shape=lambda d, hyper, X, shape: hyper.shape + shape),
+    ),
+    "PGGG: mean for rate": Mutation(
+        "hyper", "PGGG changed", GammaRate, "prior", fields(rate=lambda d, hyper: hyper.mean)
+    ),
+    "own ARD: count": Mutation("hyper", "two ARDs", ARD, "conditional", MORE_SHAPE),
+    # What both sides share, and the noise
+    "ARD: count": Mutation("shared", "GGGA", ARD, "conditional", MORE_SHAPE),
+    "ARD: squares without 1/2": Mutation(
+        "shared", "GGGA", Normal, "relevance_terms", lambda t, *_: (t[0], 2 * t[1])
+    ),
+    "ARD: exponentials counted as normals": Mutation(
+        "shared", "GEEA", Exponential, "relevance_terms", lambda t, *_: (0.5 * t[0], t[1])
+    ),
+    "noise: sum without 1/2": Mutation(
+        "noise", "GGG", Gaussian, "conditional",
+        fields(rate=lambda d, likelihood, n, error: d.rate + 0.5 * error),
+    ),
+    "noise: count": Mutation("noise", "GGG", Gaussian, "conditional", MORE_SHAPE),
+    # Scale moves
+    "exponent I + J": Mutation(
+        "scale", "GGG", sampler, "joint_scale_terms",
+        lambda t, left, right: (t[0]._replace(exponent=left.exponent + right.exponent), *t[1:]),
+    ),
+    "columns scaled like rows": Mutation(
+        "scale", "GGG", sampler, "joint_scale_terms",
+        lambda t, left, right: (
+            t[0]._replace(log_weights=np.logaddexp(left.log_weights, right.log_weights)), *t[1:]
+        ),
+    ),
+    "determinant not carried": Mutation(
+        "scale", "GVG changed", sampler, "joint_scale_terms", determinant_per_factor
+    ),
+    "determinant carried the wrong way": Mutation(
+        "scale", "volume columns", sampler, "joint_scale_terms", lambda t, *_: (t[0], t[2], t[1])
+    ),
+    "scale of volume without the 2": Mutation(
+        "scale", "GVG changed", Volume, "scale_terms", HALF_DETERMINANT
+    ),
+    "scale of exponential without the 2": Mutation(
+        "scale", "GEE", Exponential, "scale_terms", HALF_WEIGHTS
+    ),
+    "scale of Laplace without the 2": Mutation(
+        "scale", "GLL", Laplace, "scale_terms", HALF_WEIGHTS
+    ),
+    "scale of L21: K times its weight": Mutation(
+        "scale", "GL21", L21, "scale_terms",
+        fields(log_weights=lambda t, prior, X, h: t.log_weights + np.log(X.shape[1])),
+    ),
+    "scale of gamma without its shape": Mutation(
+        "scale", "PGG changed", Gamma, "scale_terms",
+        fields(exponent=lambda t, prior, X, h: t.exponent / prior.shape),
+    ),
+    "scale of GTTN: a - 1/2": Mutation(
+        "scale", "GTTN", TruncatedNormal, "scale_terms",
+        fields(exponent=lambda t, prior, X, h: t.exponent + len(X)),
+    ),
+    "scale of GTTN: precisions stay": Mutation(
+        "scale", "GTTN", TruncatedNormal, "rescale", lambda h, *_: {"mean": h["mean"]}
+    ),
+    "scale of Wishart: rows counted": Mutation(
+        "scale", "GGGW", MultivariateNormal, "scale_terms",
+        fields(exponent=lambda t, prior, X, h: t.exponent + len(X)),
+    ),
+    "scale of Wishart: mean stays": Mutation(
+        "scale", "GGGW", MultivariateNormal, "rescale",
+        lambda new, prior, h, c: {**new, "mean": h["mean"]},
+    ),
+    "scale of GLLI rate: eta moves as c": Mutation(
+        "scale", "GLLI rate", InverseGaussian, "rescale",
+        lambda _, hyper, h, c: {"eta": h["eta"] * c},
+    ),
+    "scale of GLLI: eta stays": Mutation(
+        "scale", "GLLI", InverseGaussian, "rescale", lambda *_: {}
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("data", ["sparse, K = 3", "dense, K = 3"])
+@pytest.mark.parametrize("name", MUTATIONS)
+def test_the_checks_notice(name, data, verdict):
+    """The same check on the same state passes above, where nothing is broken."""
+    mutation = MUTATIONS[name]
+    with mock.patch.object(mutation.owner, mutation.name, changed(mutation)):
+        try:
+            run(mutation.check, CASES[mutation.case], DATA[data])
+            noticed = False
+        except AssertionError:
+            noticed = True
+    verdict.rejects(TEST, name, noticed)

@@ -1,0 +1,68 @@
+"""Rows with the same data and the same factors are drawn independently of each other."""
+
+import numpy as np
+import pytest
+
+from bayesmf import ObservedMatrix, preset, updates
+from bayesmf.kernels import counts, entries, rows
+from bayesmf.sampler import Problem, initial_state
+from bayesmf.streams import Stream, seed_words
+from simulation import critical_value, rebuilt
+from verdicts import seeded
+
+FAMILY_ERROR = 1e-4
+TEST = "independent rows"
+REPEATS, ROWS = 400, 6
+CASES = [
+    (name, kind) for name in ("GGG", "GLL", "GGGU", "GEE", "PGG") for kind in ("dense", "sparse")
+]
+
+
+def equal_rows(kind):
+    """Counts that are the same in every row; the sparse form has many empty columns besides."""
+    X = np.tile([3.0, np.nan, 12.0, 1.0, 7.0], (ROWS, 1))
+    if kind == "sparse":
+        X = np.hstack([X, np.full((ROWS, 10), np.nan)])
+    return ObservedMatrix.of(X)
+
+
+def draws(name, kind):
+    """The first factor of every row in repeated half-sweeps from one state (repeats, rows)."""
+    problem = Problem.of(equal_rows(kind), preset(name), 2)
+    state = initial_state(problem, "data", 0)
+    state.U[:] = state.U[0]
+    likelihood, found = problem.model.likelihood, []
+    for sweep in range(REPEATS):
+        now, stream = state.copy(), Stream(seed_words(seeded()), 0, sweep)
+        if name.startswith("P"):  # the factors follow from the split by draws of their own
+            found.append(updates.split(problem.X.rows, now.U, now.V, stream)[0][:, 0])
+            continue
+        likelihood.draw_side(problem.side(now, 0), now.noise, None, stream)
+        found.append(now.U[:, 0])
+    return np.array(found)
+
+
+def worst_score(x):
+    """Largest correlation of neighbours, in standard errors."""
+    pairs = zip(x.T[:-1], x.T[1:], strict=True)
+    return max(abs(np.corrcoef(a, b)[0, 1]) for a, b in pairs) * np.sqrt(len(x))
+
+
+LIMIT = critical_value(FAMILY_ERROR / len(CASES), ROWS - 1)
+
+
+@pytest.mark.seeds
+@pytest.mark.parametrize(("name", "kind"), CASES)
+def test_equal_rows_are_independent(name, kind, verdict):
+    x = draws(name, kind)
+    assert x.std(axis=0).min() > 0
+    verdict(TEST, name, worst_score(x), LIMIT)
+
+
+@pytest.mark.parametrize("module", [rows, entries, counts], ids=["rows", "entries", "counts"])
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+def test_a_stream_for_every_two_rows_is_noticed(module, kind, monkeypatch, verdict):
+    rebuilt(module, "seed_stream(key, i, s)", "seed_stream(key, i // 2, s)")(monkeypatch)
+    name = {rows: "GGG", entries: "GEE", counts: "PGG"}[module]
+    broken = f"{module.__name__.split('.')[-1]}, {kind}: a stream for every two rows"
+    verdict.rejects(TEST, broken, worst_score(draws(name, kind)) > LIMIT)
