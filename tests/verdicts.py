@@ -125,6 +125,7 @@ class _Recorder:
         with self._path.open("a") as file:
             file.write(json.dumps(record) + "\n")
 
+    @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, node, ids):
         if self._bar is None:
             total = self._passed + len(ids)

@@ -11,11 +11,18 @@ from bayesmf.kernels import fill as kinds
 from bayesmf.kernels import random
 from bayesmf.kernels.random import next_bits, seed_stream
 from bayesmf.streams import Stream, seed_words
+from verdicts import seeded
 
-LEVEL = 1e-4 / 100
+LEVEL = 1e-4 / 100  # there are fewer than 100 comparisons
 GRID = (4, 16, 64, 256)  # chains, sites, sweeps, rows: a million keys
-SEEDS = {"zero": np.zeros(2, np.uint64), "ordinary": seed_words(1)}
+SEEDS = ("plain", "ordinary")
 WORD = 2**64
+
+
+def words_of(seed):
+    """Two words of a seed: nearly all bits zero, or mixed as for a user."""
+    plain = np.array([seeded(), 0], np.uint64)
+    return plain if seed == "plain" else seed_words(seeded(1))
 
 
 @kernel
@@ -28,13 +35,19 @@ def start(keys, rows, states, bits):
             bits[t, d] = next_bits(s)
 
 
-def scan(seed, chains, sites, sweeps, rows, draws=1):
+def apart(chain, site, sweep, row):
+    """Last two words of the key, and the row."""
+    return (chain << np.uint64(32)) | site, sweep, row
+
+
+def scan(seed, chains, sites, sweeps, rows, draws=1, scheme=apart):
     """States and first bits over all combinations, in this order, the last index fastest."""
     axes = [np.asarray(axis, np.uint64) for axis in (chains, sites, sweeps, rows)]
-    chain, site, sweep, row = (part.ravel() for part in np.meshgrid(*axes, indexing="ij"))
+    combined = (part.ravel() for part in np.meshgrid(*axes, indexing="ij"))
+    third, fourth, row = scheme(*combined)
     keys = np.empty((row.size, 4), np.uint64)
     keys[:, 0], keys[:, 1] = seed
-    keys[:, 2], keys[:, 3] = (chain << np.uint64(32)) | site, sweep
+    keys[:, 2], keys[:, 3] = third, fourth
     states, bits = np.empty((row.size, 4), np.uint64), np.empty((row.size, draws), np.uint64)
     start(keys, row.astype(np.int64), states, bits)
     return states, bits
@@ -118,7 +131,7 @@ def test_keys():
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_no_state_occurs_twice(seed):
-    states, _ = grid(SEEDS[seed])
+    states, _ = grid(words_of(seed))
     assert len(states) == np.prod(GRID) > 1_000_000
     assert distinct(states) == len(states)
 
@@ -130,13 +143,13 @@ def test_no_state_occurs_twice_far_out(seed):
     ends = ends[ends < 2**32]
     few = ends[:: len(ends) // 11]
     for axes in ((few, few, ends, ends), (ends, ends, few, few)):
-        states, _ = scan(SEEDS[seed], *axes)
+        states, _ = scan(words_of(seed), *axes)
         assert distinct(states) == len(states) > 500_000
 
 
 def test_first_word_tells_sweep_and_row_the_second_chain_and_site():
     """The proof of injectivity, on the grid: half the state per half of the key."""
-    states, _ = grid(SEEDS["ordinary"])
+    states, _ = grid(words_of("ordinary"))
     first = states[:, 0].reshape(GRID)
     assert np.all(first == first[:1, :1])
     assert len(np.unique(first[0, 0])) == GRID[2] * GRID[3]
@@ -149,6 +162,58 @@ def test_seeds_and_chains_differ():
     assert distinct(np.concatenate(states)) == 200 * 150
 
 
+END = 2**32 - 1
+LONG_GRID = (
+    [*range(4), END],
+    [*range(1, 13), 2**31, END],
+    [*range(200), 999, 1000, 9999, 2**16 - 1, 2**16, 2**31, END - 1, END],
+    [*range(700), 4095, 4096, 2**20, 2**31, END - 1, END],
+)
+SHORT_GRID = ([0, 1, 2, END], [1, 2, 3, END], [*range(20), END], [0, 1, 2, 256, END])
+
+
+def shared(seed, chains, *axes, scheme=apart):
+    """Numbers of keys, and of those whose stream another has: two words decide the other two."""
+    halves = [scan(seed, [c], *axes, scheme=scheme)[0][:, :2].copy() for c in chains]
+    first, second = np.concatenate(halves).T
+    order = np.lexsort((second, first))
+    first, second = first[order], second[order]
+    return len(order), np.count_nonzero((first[1:] == first[:-1]) & (second[1:] == second[:-1]))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", SEEDS)
+def test_ten_million_keys_share_no_stream(seed, verdict):
+    """Chains, sites, sweeps and rows as runs have them, with the ends of their ranges."""
+    keys, found = shared(words_of(seed), *LONG_GRID)
+    assert keys == np.prod([len(set(axis)) for axis in LONG_GRID]) > 10_000_000
+    verdict("streams", "keys that share a stream", found, 0, keys=keys)
+
+
+SCHEMES = {
+    "site and row added": lambda chain, site, sweep, row: (
+        (chain << np.uint64(32)) | (site + row), sweep, 0 * row
+    ),
+    "sweep and row added": lambda chain, site, sweep, row: (
+        (chain << np.uint64(32)) | site, 0 * sweep, sweep + row
+    ),
+    "chain and site in one place": lambda chain, site, sweep, row: (chain ^ site, sweep, row),
+    "rows beyond 255 forgotten": lambda chain, site, sweep, row: (
+        (chain << np.uint64(32)) | site, sweep, row & np.uint64(255)
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SCHEMES)
+def test_scan_notices_shared_streams(name, verdict):
+    _, found = shared(words_of("ordinary"), *SHORT_GRID, scheme=SCHEMES[name])
+    verdict.rejects("streams", name, found > 0)
+
+
+def test_scan_of_the_same_keys_finds_nothing():
+    assert shared(words_of("ordinary"), *SHORT_GRID)[1] == 0
+
+
 # First draws look independent
 
 
@@ -156,45 +221,65 @@ def uniforms(bits):
     return (np.float64(bits >> np.uint64(12)) + 0.5) * 2.0**-52
 
 
+def fit(x):
+    return stats.kstest(x, "uniform").pvalue
+
+
+def correlation(x, y):
+    """Probability of a correlation as strong as this."""
+    z = np.corrcoef(x.ravel(), y.ravel())[0, 1] * np.sqrt(x.size)
+    return 2 * stats.norm.sf(abs(z))
+
+
+@pytest.fixture
+def random_looking(verdict):
+    """Note the smallest of some p-values."""
+
+    def judge(subject, *found):
+        verdict("streams", subject, min(1.0, *found), LEVEL, at_least=True)
+
+    return judge
+
+
+@pytest.mark.seeds
 @pytest.mark.parametrize("seed", SEEDS)
-def test_first_draws_are_uniform(seed):
-    u = uniforms(grid(SEEDS[seed])[1])[:, 0].reshape(GRID)
-    assert stats.kstest(u.ravel(), "uniform").pvalue > LEVEL
+def test_first_draws_are_uniform(seed, random_looking):
+    u = uniforms(grid(words_of(seed))[1])[:, 0].reshape(GRID)
+    found = [fit(u.ravel())]
     for axis in range(4):  # along each axis, the others fixed
         line = np.moveaxis(u, axis, -1)
-        position = (0,) * 3 if axis != 3 else (1, 2, 3)
-        assert stats.kstest(line[position], "uniform").pvalue > LEVEL
+        found.append(fit(line[(0,) * 3 if axis != 3 else (1, 2, 3)]))
+    random_looking("first draws uniform", *found)
 
 
+@pytest.mark.seeds
 @pytest.mark.parametrize("seed", SEEDS)
-def test_first_draws_of_neighbours_are_uncorrelated(seed):
-    u = uniforms(grid(SEEDS[seed], draws=3)[1]).reshape(*GRID, 3)
+def test_first_draws_of_neighbours_are_uncorrelated(seed, random_looking):
+    u = uniforms(grid(words_of(seed), draws=3)[1]).reshape(*GRID, 3)
     first = u[..., 0]
     pairs = [(np.delete(first, 0, axis), np.delete(first, -1, axis)) for axis in range(4)]
     pairs += [(u[..., a], u[..., b]) for a, b in itertools.combinations(range(3), 2)]
-    for x, y in pairs:
-        z = np.corrcoef(x.ravel(), y.ravel())[0, 1] * np.sqrt(x.size)
-        assert abs(z) < stats.norm.isf(LEVEL / 2)
+    random_looking("first draws uncorrelated", *(correlation(x, y) for x, y in pairs))
 
 
+@pytest.mark.seeds
 @pytest.mark.parametrize("axis", range(4))
-def test_every_bit_is_fair_and_flips_half_the_time(axis):
+def test_every_bit_is_fair_and_flips_half_the_time(axis, random_looking):
     """A step along any part of the key changes every bit of the first draw as a coin would."""
-    bits = grid(SEEDS["zero"])[1][:, 0].reshape(GRID)
+    bits = grid(words_of("plain"))[1][:, 0].reshape(GRID)
     for words in (bits, np.delete(bits, 0, axis) ^ np.delete(bits, -1, axis)):
         ones = np.array([np.count_nonzero(words & np.uint64(1 << k)) for k in range(64)])
         z = (ones - words.size / 2) / np.sqrt(words.size / 4)
-        assert np.abs(z).max() < stats.norm.isf(LEVEL / 128)
+        random_looking("bits of first draws", 128 * stats.norm.sf(np.abs(z).max()))
 
 
-def test_a_stream_is_uniform_and_uncorrelated():
+@pytest.mark.seeds
+def test_a_stream_is_uniform_and_uncorrelated(random_looking):
     state = np.empty(4, np.uint64)
-    seed_stream(Stream(seed_words(0)).key(), 0, state)
+    seed_stream(Stream(seed_words(seeded())).key(), 0, state)
     u = np.array([random.uniform(state) for _ in range(50_000)])
-    assert stats.kstest(u, "uniform").pvalue > LEVEL
-    for lag in (1, 2, 3):
-        z = np.corrcoef(u[lag:], u[:-lag])[0, 1] * np.sqrt(u.size)
-        assert abs(z) < stats.norm.isf(LEVEL / 2)
+    lagged = [correlation(u[lag:], u[:-lag]) for lag in (1, 2, 3)]
+    random_looking("uniforms of one stream", fit(u), *lagged)
 
 
 def test_uniform_is_strictly_inside():
