@@ -6,7 +6,6 @@ the same call with the column view and the two factor matrices exchanged.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from weakref import WeakKeyDictionary
 
@@ -15,32 +14,37 @@ import numpy as np
 from bayesmf import _threads
 from bayesmf.kernels.counts import split_counts, sum_factors
 from bayesmf.kernels.entries import draw_entries_dense, draw_entries_sparse
-from bayesmf.kernels.rows import (
-    draw_rows,
-    draw_rows_sparse,
-    gram_sparse,
-    pack_outer,
-    squared_errors,
-)
+from bayesmf.kernels.linalg import LANES
+from bayesmf.kernels.rows import draw_rows, gram_rows, gram_whole, squared_errors
 from bayesmf.kernels.volume import draw_volume
 from bayesmf.observed import View
 from bayesmf.streams import Array, Stream
 from bayesmf.terms import EntryTerms, RowTerms, VolumeTerms
 
-_BLOCK = 64  # rows of one matrix product: fixed, because its rounding may depend on it
 _SMALL = 300_000  # multiplications below which a second thread costs more than it saves
-_PACKED_BYTES = 2**27  # the largest table of packed outer products
 
-_local = threading.local()
 _bounds: WeakKeyDictionary[View, dict[tuple[int, int], list[int]]] = WeakKeyDictionary()
+_gaps: WeakKeyDictionary[View, tuple[Array, Array]] = WeakKeyDictionary()
 
 
-def _scratch(name: str, shape: tuple[int, int]) -> Array:
-    """An uninitialised array of this thread, kept from call to call."""
-    buffers = _local.__dict__
-    if name not in buffers or buffers[name].size < shape[0] * shape[1]:
-        buffers[name] = np.empty(shape[0] * shape[1])
-    return buffers[name][: shape[0] * shape[1]].reshape(shape)
+def in_vectors(F: Array) -> Array:
+    """F with zeros at the end of every row, so that a row is whole vectors."""
+    n, K = F.shape
+    if K % LANES == 0 and F.flags.c_contiguous:
+        return F
+    out = np.zeros((n, -(-K // LANES) * LANES))
+    out[:, :K] = F
+    return out
+
+
+def gaps(view: View) -> tuple[Array, Array]:
+    """Pointers and positions of the missing entries of every row of a dense view."""
+    if view not in _gaps:
+        assert view.mask is not None
+        m = view.mask.shape[1]
+        indptr = np.append(0, (m - view.counts).cumsum())
+        _gaps[view] = indptr, (np.flatnonzero(view.mask == 0.0) % m).astype(np.int32)
+    return _gaps[view]
 
 
 def blocks(view: View, work_per_entry: int, work_per_row: int) -> list[int]:
@@ -57,39 +61,30 @@ def blocks(view: View, work_per_entry: int, work_per_row: int) -> list[int]:
 class Gram:
     """The Gram step of one half-sweep: sums of f f^T and r f over each row's observed entries.
 
-    Mostly observed matrices go through matrix products (mask times packed outer products), a
-    complete one has one Gram matrix for all rows, and sparse ones are summed entry by entry.
+    Rows of mostly observed matrices subtract their gaps from the sum over all rows of F; a complete
+    matrix has that one Gram matrix for all rows.
     """
 
     def __init__(self, view: View, F: Array) -> None:
-        self.view, self.F = view, F
-        self.size = F.shape[1] * (F.shape[1] + 1) // 2
-        self.dense = view.mask is not None and F.shape[0] * self.size * 8 <= _PACKED_BYTES
-        self.complete = self.dense and view.values.size == view.n * F.shape[0]
-        if self.dense:
-            self.packed = np.empty((F.shape[0], self.size))
-            pack_outer(F, self.packed)
-        if self.complete:
-            self.packed = self.packed.sum(axis=0, keepdims=True)
+        self.view, self.rank = view, F.shape[1]
+        self.size = self.rank * (self.rank + 1) // 2
+        F = in_vectors(F)
+        missing, whole = (view.indptr[:0], view.indices[:0]), np.empty(0)
+        if view.mask is not None:
+            missing, whole = gaps(view), np.empty(self.size)
+            gram_whole(F, self.rank, whole)
+        self.complete = whole.size > 0 and missing[1].size == 0
+        self.data = (F, view.indptr, view.indices, view.values, *missing, whole)
 
     def bounds(self) -> list[int]:
         """Blocks of rows, the same for any number of threads."""
-        K = self.F.shape[1]
-        if self.dense:
-            return _threads.bounds(self.view.n, 4 * -(-self.view.n // (4 * _BLOCK)))
+        K = self.rank
         return blocks(self.view, K * K // 2 + K, K**3 // 6 + 4 * K * K)
 
     def block(self, start: int, stop: int, packed: Array, rhs: Array) -> Array:
         """Fill packed and rhs for the rows start..stop; return the Gram matrices to use."""
-        view = self.view
-        if not self.dense:
-            gram_sparse(start, stop, view.indptr, view.indices, view.values, self.F, packed, rhs)
-            return packed
-        assert view.filled is not None and view.mask is not None
-        np.matmul(view.filled[start:stop], self.F, out=rhs)
-        if self.complete:
-            return self.packed
-        return np.matmul(view.mask[start:stop], self.packed, out=packed)
+        gram_rows(start, stop, *self.data, packed, rhs)
+        return self.data[-1][None, :] if self.complete else packed
 
 
 def draw_side(
@@ -111,17 +106,11 @@ def draw_side(
 
 def _draw_rows(view: View, X: Array, F: Array, terms: RowTerms, tau: float, stream: Stream) -> None:
     key, gram = stream.key(), Gram(view, F)
-
-    def block(start: int, stop: int) -> None:
-        if not gram.dense:
-            data = (view.indptr, view.indices, view.values)
-            return draw_rows_sparse(start, stop, key, X, *data, F, tau, *terms)
-        packed = _scratch("packed", (stop - start, gram.size))
-        rhs = _scratch("rhs", (stop - start, X.shape[1]))
-        packed = gram.block(start, stop, packed, rhs)
-        draw_rows(start, stop, key, X, packed, rhs, tau, *terms)
-
-    _threads.run(block, gram.bounds(), stream.threads)
+    _threads.run(
+        lambda start, stop: draw_rows(start, stop, key, X, *gram.data, tau, *terms),
+        gram.bounds(),
+        stream.threads,
+    )
 
 
 def _draw_entries(
@@ -162,12 +151,13 @@ def _draw_volume(
 
 def row_errors(view: View, X: Array, F: Array, threads: int) -> Array:
     """Sum of squared residuals of every row (n,) over its observed entries."""
-    out = np.empty(view.n)
+    out, rank = np.empty(view.n), X.shape[1]
+    X, F = in_vectors(X), in_vectors(F)
     _threads.run(
         lambda start, stop: squared_errors(
             start, stop, view.indptr, view.indices, view.values, X, F, out
         ),
-        blocks(view, X.shape[1], 1),
+        blocks(view, rank, 1),
         threads,
     )
     return out

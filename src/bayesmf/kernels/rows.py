@@ -2,146 +2,145 @@
 
 Two steps. A Gram step reduces the data of a row to G = sum f f^T and g = sum r f over its observed
 entries, f being the other side's factors. A draw step adds the prior and draws. G is stored as the
-packed lower triangle, row by row: K (K + 1) / 2 numbers.
+packed lower triangle, row by row: K (K + 1) / 2 numbers. F always has rows of whole vectors, filled
+up with zeros.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from bayesmf._jit import kernel
+from bayesmf._jit import LANES, kernel, load, plus_product, splat, total
 from bayesmf.kernels.linalg import (
-    LANES,
     TILE,
+    add_gram,
+    add_projection,
     cholesky,
-    gram,
     padded,
     solve_and_draw,
-    stride,
     workspace,
 )
 from bayesmf.kernels.random import normal, seed_stream
 
 
-@kernel(reassociate=True)
-def _project(Ft, r, n, K, out):
-    """Set out to Ft r over the first n columns."""
+@kernel
+def _sum_outer(F, indices, first, last, K, packed):
+    """Set packed to the sum of f f^T over the rows f = F[indices[first:last]]."""
+    A = np.zeros((padded(K, TILE), F.shape[1]))
+    add_gram(F, indices, first, last, A)
+    position = 0
+    for a in range(K):
+        for b in range(a + 1):
+            packed[position] = A[a, b]
+            position += 1
+
+
+@kernel
+def gram_whole(F, K, packed):
+    """Set packed to the Gram matrix of all rows of F."""
+    _sum_outer(F, np.arange(F.shape[0]).astype(np.int32), 0, F.shape[0], K, packed)
+
+
+@kernel
+def _subtract(whole, packed, K):
+    """Set packed to whole - packed; return whether enough is left of every diagonal entry.
+
+    If less than a tenth is left, the rounding error of the whole would show.
+    """
+    for p in range(packed.size):
+        packed[p] = whole[p] - packed[p]
     for k in range(K):
-        f = Ft[k]
-        total = 0.0
-        for t in range(n):
-            total += f[t] * r[t]
-        out[k] = total
+        p = k * (k + 3) // 2
+        if not packed[p] >= 0.1 * whole[p]:
+            return False
+    return True
 
 
 @kernel
-def gram_sparse(start, stop, indptr, indices, values, F, packed, rhs):
-    """Gram step from lists of observed entries, F (m, K).
+def gram_rows(start, stop, F, indptr, indices, values, gaps_indptr, gaps, whole, packed, rhs):
+    """Gram step for the rows start..stop into packed[i - start] and rhs[i - start].
 
-    Fills packed[i - start] and rhs[i - start] for the rows start..stop.
+    ``whole``, if not empty, is the packed Gram matrix of all of F: a row that has more entries than
+    gaps is that matrix less its gaps, and if there are no gaps at all ``packed`` is left alone.
     """
-    K = F.shape[1]
-    longest = 0
+    K = rhs.shape[1]
+    g = np.empty(F.shape[1])
     for i in range(start, stop):
-        longest = max(longest, indptr[i + 1] - indptr[i])
-    buffer = np.zeros(padded(K, TILE) * stride(longest))
-    r = np.zeros(stride(longest))
-    A, _ = workspace(K)
-    for i in range(start, stop):
-        first = indptr[i]
-        n = indptr[i + 1] - first
-        whole = padded(n, LANES)
-        width = stride(n)
-        Ft = buffer[: padded(K, TILE) * width].reshape((padded(K, TILE), width))
-        for t in range(n):
-            f = F[indices[first + t]]
-            r[t] = values[first + t]
-            for k in range(K):
-                Ft[k, t] = f[k]
-        for t in range(n, whole):
-            r[t] = 0.0
-            for k in range(K):
-                Ft[k, t] = 0.0
-        Ft[K:] = 0.0
-        gram(Ft, whole, A)
-        _project(Ft, r, whole, K, rhs[i - start])
-        position = 0
-        for a in range(K):
-            for b in range(a + 1):
-                packed[i - start, position] = A[a, b]
-                position += 1
+        first, last = indptr[i], indptr[i + 1]
+        g[:] = 0.0
+        add_projection(F, indices, values, first, last, g)
+        rhs[i - start] = g[:K]
+        if whole.size > 0:
+            if gaps.size == 0:
+                continue
+            begin, end = gaps_indptr[i], gaps_indptr[i + 1]
+            if end - begin < last - first:
+                _sum_outer(F, gaps, begin, end, K, packed[i - start])
+                if _subtract(whole, packed[i - start], K):
+                    continue
+        _sum_outer(F, indices, first, last, K, packed[i - start])
 
 
 @kernel
-def pack_outer(F, out):
-    """Packed outer products f f^T of the rows of F: out (m, K (K + 1) / 2)."""
-    K = F.shape[1]
-    for j in range(F.shape[0]):
+def _assemble(start, stop, packed, tau, precision, diagonal, A):
+    """Set the lanes of A to the posterior precisions of rows start.., the last one repeated."""
+    K = precision.shape[0]
+    for lane in range(LANES):
+        i = min(start + lane, stop - 1)
+        own = diagonal[i if diagonal.shape[0] > 1 else 0]
+        source = packed[i - start if packed.shape[0] > 1 else 0]
         position = 0
         for a in range(K):
             for b in range(a + 1):
-                out[j, position] = F[j, a] * F[j, b]
+                A[a, b, lane] = precision[a, b] + tau * source[position]
                 position += 1
+            A[a, a, lane] += own[a]
 
 
 @kernel
-def draw_rows(start, stop, key, X, packed, rhs, tau, precision, diagonal, linear):
-    """Draw step for rows start..stop of X (n, K), in place.
+def draw_rows(
+    start, stop, key, X, F, indptr, indices, values, gaps_indptr, gaps, whole,
+    tau, precision, diagonal, linear,
+):  # fmt: skip
+    """Gram step and draw step for rows start..stop of X (n, K), in place, `LANES` rows at a time.
 
-    packed (1 or stop - start, K (K + 1) / 2) and rhs (stop - start, K) come from the Gram step. The
-    prior adds ``precision`` (K, K), ``diagonal`` (1 or n, K) and ``linear`` (1 or n, K).
+    The prior adds ``precision`` (K, K), ``diagonal`` (1 or n, K) and ``linear`` (1 or n, K).
     """
     K = X.shape[1]
-    A, L = workspace(K)
-    h = np.empty(K)
-    z = np.empty(K)
+    A, h, z = workspace(K)
+    packed, rhs = np.empty((LANES, K * (K + 1) // 2)), np.empty((LANES, K))
     s = np.empty(4, np.uint64)
-    shared = packed.shape[0] == 1 and diagonal.shape[0] == 1
-    for i in range(start, stop):
-        if i == start or not shared:
-            own = diagonal[i if diagonal.shape[0] > 1 else 0]
-            source = packed[0 if packed.shape[0] == 1 else i - start]
-            position = 0
-            for a in range(K):
-                for b in range(a + 1):
-                    A[a, b] = precision[a, b] + tau * source[position]
-                    position += 1
-                A[a, a] += own[a]
-            cholesky(A, L, K)
-        shift = linear[i if linear.shape[0] > 1 else 0]
-        seed_stream(key, i, s)
-        for k in range(K):
-            h[k] = shift[k] + tau * rhs[i - start, k]
-            z[k] = normal(s)
-        solve_and_draw(L, h, z, K, 1.0, X[i])
+    complete = whole.size > 0 and gaps.size == 0
+    for i in range(start, stop, LANES):
+        j = min(i + LANES, stop)
+        gram_rows(i, j, F, indptr, indices, values, gaps_indptr, gaps, whole, packed, rhs)
+        if i == start or not complete or diagonal.shape[0] > 1:
+            gram = whole.reshape((1, whole.size)) if complete else packed
+            _assemble(i, j, gram, tau, precision, diagonal, A)
+            cholesky(A)
+        for lane in range(j - i):
+            shift = linear[i + lane if linear.shape[0] > 1 else 0]
+            seed_stream(key, i + lane, s)
+            for k in range(K):
+                h[k, lane] = shift[k] + tau * rhs[lane, k]
+                z[k, lane] = normal(s)
+        solve_and_draw(A, h, z, 1.0)
+        for lane in range(j - i):
+            for k in range(K):
+                X[i + lane, k] = h[k, lane]
 
 
 @kernel
-def draw_rows_sparse(
-    start, stop, key, X, indptr, indices, values, F, tau, precision, diagonal, linear
-):
-    """Gram step and draw step for rows start..stop, a few rows at a time to stay in the cache."""
-    K = X.shape[1]
-    few = 16  # more than one: a single packed Gram matrix would stand for all rows
-    packed = np.empty((few, K * (K + 1) // 2))
-    rhs = np.empty((few, K))
-    for i in range(start, stop, few):
-        j = min(i + few, stop)
-        gram_sparse(i, j, indptr, indices, values, F, packed, rhs)
-        draw_rows(i, j, key, X, packed, rhs, tau, precision, diagonal, linear)
-
-
-@kernel(reassociate=True)
 def squared_errors(start, stop, indptr, indices, values, X, F, out):
-    """Set out[i] to the sum of squared residuals of row i over its observed entries."""
-    K = X.shape[1]
+    """Set out[i] to the sum of squared residuals of row i; X and F have rows of whole vectors."""
+    w = X.shape[1]
     for i in range(start, stop):
-        x = X[i]
-        total = 0.0
+        square = 0.0
         for t in range(indptr[i], indptr[i + 1]):
-            f = F[indices[t]]
-            fit = 0.0
-            for k in range(K):
-                fit += x[k] * f[k]
-            total += (values[t] - fit) * (values[t] - fit)
-        out[i] = total
+            j = np.int64(indices[t])
+            fit = splat(0.0)
+            for b in range(0, w, LANES):
+                fit = plus_product(fit, load(X, i * w + b), load(F, j * w + b))
+            residual = values[t] - total(fit)
+            square += residual * residual
+        out[i] = square
