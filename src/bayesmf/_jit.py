@@ -109,6 +109,22 @@ def load(_, array, i):  # type: ignore[no-untyped-def]
 
 
 @intrinsic
+def gather(_, array, i, stride):  # type: ignore[no-untyped-def]
+    """Return the vector of every ``stride``-th number of a contiguous array from the i-th on."""
+
+    def emit(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        data, (_, place, step) = context.make_array(array)(context, builder, args[0]).data, args
+        x = _VECTOR(ir.Undefined)
+        for lane in range(LANES):
+            number = builder.load(builder.gep(data, [place]))
+            x = builder.insert_element(x, number, ir.IntType(32)(lane))
+            place = builder.add(place, step)
+        return x
+
+    return _vector(array, types.intp, types.intp), emit
+
+
+@intrinsic
 def store(_, array, i, x):  # type: ignore[no-untyped-def]
     """Write a vector to a contiguous array, from its i-th number on."""
 

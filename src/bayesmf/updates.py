@@ -14,8 +14,8 @@ import numpy as np
 from bayesmf import _threads
 from bayesmf.kernels.counts import split_counts, sum_factors
 from bayesmf.kernels.entries import draw_entries_dense, draw_entries_sparse
-from bayesmf.kernels.linalg import LANES
-from bayesmf.kernels.rows import draw_rows, gram_rows, gram_whole, squared_errors
+from bayesmf.kernels.linalg import LANES, TILE, sum_gram
+from bayesmf.kernels.rows import draw_rows, gram_rows, squared_errors
 from bayesmf.kernels.volume import draw_volume
 from bayesmf.observed import View
 from bayesmf.streams import Array, Stream
@@ -61,19 +61,17 @@ def blocks(view: View, work_per_entry: int, work_per_row: int) -> list[int]:
 class Gram:
     """The Gram step of one half-sweep: sums of f f^T and r f over each row's observed entries.
 
-    Rows of mostly observed matrices subtract their gaps from the sum over all rows of F; a complete
-    matrix has that one Gram matrix for all rows.
+    Rows of mostly observed matrices subtract their gaps from the sum over all rows of F, so a
+    complete matrix has that one Gram matrix for all rows.
     """
 
     def __init__(self, view: View, F: Array) -> None:
         self.view, self.rank = view, F.shape[1]
-        self.size = self.rank * (self.rank + 1) // 2
         F = in_vectors(F)
-        missing, whole = (view.indptr[:0], view.indices[:0]), np.empty(0)
+        missing, whole = (view.indptr[:0], view.indices[:0]), F[:0]
         if view.mask is not None:
-            missing, whole = gaps(view), np.empty(self.size)
-            gram_whole(F, self.rank, whole)
-        self.complete = whole.size > 0 and missing[1].size == 0
+            missing, whole = gaps(view), np.empty((-(-self.rank // TILE) * TILE, F.shape[1]))
+            sum_gram(F, np.arange(len(F), dtype=np.int32), 0, len(F), whole)
         self.data = (F, view.indptr, view.indices, view.values, *missing, whole)
 
     def bounds(self) -> list[int]:
@@ -81,10 +79,9 @@ class Gram:
         K = self.rank
         return blocks(self.view, K * K // 2 + K, K**3 // 6 + 4 * K * K)
 
-    def block(self, start: int, stop: int, packed: Array, rhs: Array) -> Array:
-        """Fill packed and rhs for the rows start..stop; return the Gram matrices to use."""
+    def block(self, start: int, stop: int, packed: Array, rhs: Array) -> None:
+        """Fill packed (stop - start, K (K + 1) / 2) and rhs (stop - start, K)."""
         gram_rows(start, stop, *self.data, packed, rhs)
-        return self.data[-1][None, :] if self.complete else packed
 
 
 def draw_side(
@@ -138,14 +135,13 @@ def _draw_volume(
 ) -> None:
     """Rows in sequence, after a parallel Gram step for all of them."""
     key, gram = stream.key(), Gram(view, F)
-    packed = np.empty((1 if gram.complete else view.n, gram.size))
-    rhs = np.empty((view.n, X.shape[1]))
-
-    def block(start: int, stop: int) -> None:
-        own = packed if gram.complete else packed[start:stop]
-        own[:] = gram.block(start, stop, own, rhs[start:stop])
-
-    _threads.run(block, gram.bounds(), stream.threads)
+    packed = np.empty((view.n, X.shape[1] * (X.shape[1] + 1) // 2))
+    rhs = np.empty(X.shape)
+    _threads.run(
+        lambda start, stop: gram.block(start, stop, packed[start:stop], rhs[start:stop]),
+        gram.bounds(),
+        stream.threads,
+    )
     draw_volume(key, X, packed, rhs, tau, *terms)
 
 

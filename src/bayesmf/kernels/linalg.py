@@ -89,30 +89,32 @@ def _tile(F, indices, first, last, a, b, A):
 
 
 @kernel
-def add_gram(F, indices, first, last, A):
-    """Add f f^T to the lower triangle of A for the rows f = F[indices[first:last]].
+def sum_gram(F, indices, first, last, A):
+    """Set the lower triangle of A to the sum of f f^T over the rows f = F[indices[first:last]].
 
     F and A have rows of whole vectors, A has whole tiles of rows.
     """
+    for p in range(0, A.size, LANES):
+        store(A, p, splat(0.0))
     few = 128  # rows that stay in the nearest cache while all tiles pass over them
     for begin in range(first, last, few):
         end = min(begin + few, last)
         for a in range(0, A.shape[0], TILE):
-            b = 0
-            while b + LANES < a + TILE:
-                _wide_tile(F, indices, begin, end, a, b, A)
-                b += 2 * LANES
-            if b < a + TILE:
-                _tile(F, indices, begin, end, a, b, A)
+            vectors = (a + TILE + LANES - 1) // LANES
+            for v in range(0, vectors - 1, 2):
+                _wide_tile(F, indices, begin, end, a, v * LANES, A)
+            if vectors % 2 == 1:
+                _tile(F, indices, begin, end, a, (vectors - 1) * LANES, A)
 
 
 @kernel
-def add_projection(F, indices, values, first, last, g):
-    """Add r f to g for the rows f = F[indices[first:last]] and the values r, by whole vectors."""
+def project(F, indices, values, first, last, g):
+    """Set g to the sum of r f over the rows f = F[indices[first:last]] and the values r."""
     w = F.shape[1]
+    one = splat(1.0)
+    whole = last - (last - first) % 4
     for b in range(0, w, LANES):
-        s0, s1, s2, s3 = load(g, b), splat(0.0), splat(0.0), splat(0.0)
-        whole = first + (last - first) // 4 * 4
+        s0 = s1 = s2 = s3 = splat(0.0)
         for t in range(first, whole, 4):
             s0 = plus_product(s0, splat(values[t]), load(F, indices[t] * w + b))
             s1 = plus_product(s1, splat(values[t + 1]), load(F, indices[t + 1] * w + b))
@@ -120,7 +122,6 @@ def add_projection(F, indices, values, first, last, g):
             s3 = plus_product(s3, splat(values[t + 3]), load(F, indices[t + 3] * w + b))
         for t in range(whole, last):
             s0 = plus_product(s0, splat(values[t]), load(F, indices[t] * w + b))
-        one = splat(1.0)
         store(g, b, plus_product(plus_product(s0, one, s1), one, plus_product(s2, one, s3)))
 
 
@@ -193,49 +194,44 @@ def _solve_tile(A, a, b):
 
 
 @kernel
-def _factor_tile(A, a):
-    """Eliminate and factor the tile at (a, a)."""
-    w = A.shape[1] * LANES
-    d = a * w + a * LANES
-    step = w + LANES
-    d0, d1, d2, d3 = load(A, d), load(A, d + step), load(A, d + 2 * step), load(A, d + 3 * step)
-    _eliminate(A, a, a)
-    _pivot(A, d, w, 0, d0)
-    _pivot(A, d, w, 1, d1)
-    _pivot(A, d, w, 2, d2)
-    _pivot(A, d, w, 3, d3)
-
-
-@kernel
-def _pivot(A, d, w, j, diagonal):
-    """Factor column j of the diagonal tile that begins at d.
+def _factor_tile(A, a, floor):
+    """Factor the tile at (a, a), after elimination.
 
     A pivot that rounding has pushed to zero or below is lifted to the rounding error of its
     diagonal entry: such a direction is known to all its digits already.
     """
-    r = d + j * w
-    p = load(A, r + j * LANES)
-    for c in range(j):
-        x = load(A, r + c * LANES)
-        p = minus_product(p, x, x)
-    p = lifted(lifted(p, product(splat(1e-15), diagonal)), splat(1e-300))
-    inverse = inverse_root(p)
-    store(A, r + j * LANES, inverse)
-    for i in range(j + 1, TILE):
-        s = load(A, d + i * w + j * LANES)
+    w = A.shape[1] * LANES
+    d = a * (w + LANES)
+    for j in range(TILE):
+        r = d + j * w
+        p = load(A, r + j * LANES)
         for c in range(j):
-            s = minus_product(s, load(A, d + i * w + c * LANES), load(A, r + c * LANES))
-        store(A, d + i * w + j * LANES, product(s, inverse))
+            x = load(A, r + c * LANES)
+            p = minus_product(p, x, x)
+        inverse = inverse_root(lifted(p, load(floor, (a + j) * LANES)))
+        store(A, r + j * LANES, inverse)
+        for i in range(j + 1, TILE):
+            e = d + i * w
+            s = load(A, e + j * LANES)
+            for c in range(j):
+                s = minus_product(s, load(A, e + c * LANES), load(A, r + c * LANES))
+            store(A, e + j * LANES, product(s, inverse))
 
 
 @kernel
 def cholesky(A):
     """Replace A (size, size, LANES) by its lower Cholesky factors, the diagonal inverted."""
-    for a in range(0, A.shape[0], TILE):
+    size = A.shape[0]
+    floor = np.empty((size, LANES))
+    for k in range(size):
+        diagonal = load(A, k * (size + 1) * LANES)
+        store(floor, k * LANES, lifted(product(splat(1e-15), diagonal), splat(1e-300)))
+    for a in range(0, size, TILE):
         for b in range(0, a, TILE):
             _eliminate(A, a, b)
             _solve_tile(A, a, b)
-        _factor_tile(A, a)
+        _eliminate(A, a, a)
+        _factor_tile(A, a, floor)
 
 
 @kernel

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from bayesmf._jit import LANES, kernel, load, plus_product, splat, total
+from bayesmf._jit import LANES, gather, kernel, load, plus_product, splat, store, total
 from bayesmf.kernels.linalg import (
     TILE,
-    add_gram,
-    add_projection,
+    sum_gram,
     cholesky,
     padded,
+    project,
     solve_and_draw,
     workspace,
 )
@@ -24,77 +24,59 @@ from bayesmf.kernels.random import normal, seed_stream
 
 
 @kernel
-def _sum_outer(F, indices, first, last, K, packed):
-    """Set packed to the sum of f f^T over the rows f = F[indices[first:last]]."""
-    A = np.zeros((padded(K, TILE), F.shape[1]))
-    add_gram(F, indices, first, last, A)
-    position = 0
-    for a in range(K):
-        for b in range(a + 1):
-            packed[position] = A[a, b]
-            position += 1
-
-
-@kernel
-def gram_whole(F, K, packed):
-    """Set packed to the Gram matrix of all rows of F."""
-    _sum_outer(F, np.arange(F.shape[0]).astype(np.int32), 0, F.shape[0], K, packed)
-
-
-@kernel
-def _subtract(whole, packed, K):
-    """Set packed to whole - packed; return whether enough is left of every diagonal entry.
-
-    If less than a tenth is left, the rounding error of the whole would show.
-    """
-    for p in range(packed.size):
-        packed[p] = whole[p] - packed[p]
+def _enough_left(whole, A, K):
+    """Whether whole - A keeps a tenth of each diagonal entry: its rounding error is that of whole."""
     for k in range(K):
-        p = k * (k + 3) // 2
-        if not packed[p] >= 0.1 * whole[p]:
+        if not whole[k, k] - A[k, k] >= 0.1 * whole[k, k]:
             return False
     return True
 
 
 @kernel
-def gram_rows(start, stop, F, indptr, indices, values, gaps_indptr, gaps, whole, packed, rhs):
-    """Gram step for the rows start..stop into packed[i - start] and rhs[i - start].
+def _gram_row(i, K, F, indptr, indices, gaps_indptr, gaps, whole, A):
+    """Set A to the sum of f f^T over the entries of row i, or over its gaps; return which (True).
 
-    ``whole``, if not empty, is the packed Gram matrix of all of F: a row that has more entries than
-    gaps is that matrix less its gaps, and if there are no gaps at all ``packed`` is left alone.
+    With ``whole``, the sum over all rows of F, the Gram matrix follows from the sum over the gaps,
+    which is less work if they are few. It is empty where that is never worth while.
     """
-    K = rhs.shape[1]
-    g = np.empty(F.shape[1])
-    for i in range(start, stop):
-        first, last = indptr[i], indptr[i + 1]
-        g[:] = 0.0
-        add_projection(F, indices, values, first, last, g)
-        rhs[i - start] = g[:K]
-        if whole.size > 0:
-            if gaps.size == 0:
-                continue
-            begin, end = gaps_indptr[i], gaps_indptr[i + 1]
-            if end - begin < last - first:
-                _sum_outer(F, gaps, begin, end, K, packed[i - start])
-                if _subtract(whole, packed[i - start], K):
-                    continue
-        _sum_outer(F, indices, first, last, K, packed[i - start])
+    first, last = indptr[i], indptr[i + 1]
+    if whole.size > 0:
+        begin, end = gaps_indptr[i], gaps_indptr[i + 1]
+        if end - begin < last - first:
+            sum_gram(F, gaps, begin, end, A)
+            if _enough_left(whole, A, K):
+                return True
+    sum_gram(F, indices, first, last, A)
+    return False
 
 
 @kernel
-def _assemble(start, stop, packed, tau, precision, diagonal, A):
-    """Set the lanes of A to the posterior precisions of rows start.., the last one repeated."""
-    K = precision.shape[0]
-    for lane in range(LANES):
-        i = min(start + lane, stop - 1)
-        own = diagonal[i if diagonal.shape[0] > 1 else 0]
-        source = packed[i - start if packed.shape[0] > 1 else 0]
+def gram_rows(start, stop, F, indptr, indices, values, gaps_indptr, gaps, whole, packed, rhs):
+    """Gram step for the rows start..stop into packed[i - start] and rhs[i - start]."""
+    K = rhs.shape[1]
+    A, g = np.empty((padded(K, TILE), F.shape[1])), np.empty(F.shape[1])
+    for i in range(start, stop):
+        flipped = _gram_row(i, K, F, indptr, indices, gaps_indptr, gaps, whole, A)
+        project(F, indices, values, indptr[i], indptr[i + 1], g)
         position = 0
         for a in range(K):
+            rhs[i - start, a] = g[a]
             for b in range(a + 1):
-                A[a, b, lane] = precision[a, b] + tau * source[position]
+                packed[i - start, position] = whole[a, b] - A[a, b] if flipped else A[a, b]
                 position += 1
-            A[a, a, lane] += own[a]
+
+
+@kernel
+def _assemble(G, weight, whole, whole_weight, precision, A):
+    """Set A, lane by lane, to precision + weight * G + whole_weight * whole."""
+    K, w = precision.shape[0], whole.shape[1]
+    c, d = load(weight, 0), load(whole_weight, 0)
+    for a in range(K):
+        for b in range(a + 1):
+            x = plus_product(splat(precision[a, b]), c, gather(G, a * w + b, G.shape[1]))
+            if whole.shape[0] > 0:
+                x = plus_product(x, d, splat(whole[a, b]))
+            store(A, (a * A.shape[1] + b) * LANES, x)
 
 
 @kernel
@@ -106,26 +88,36 @@ def draw_rows(
 
     The prior adds ``precision`` (K, K), ``diagonal`` (1 or n, K) and ``linear`` (1 or n, K).
     """
-    K = X.shape[1]
+    K, w, size = X.shape[1], F.shape[1], padded(X.shape[1], TILE)
     A, h, z = workspace(K)
-    packed, rhs = np.empty((LANES, K * (K + 1) // 2)), np.empty((LANES, K))
+    G = np.zeros((LANES, size * w + LANES))
+    g, weight, whole_weight = np.empty(w), np.zeros(LANES), np.zeros(LANES)
     s = np.empty(4, np.uint64)
     complete = whole.size > 0 and gaps.size == 0
     for i in range(start, stop, LANES):
-        j = min(i + LANES, stop)
-        gram_rows(i, j, F, indptr, indices, values, gaps_indptr, gaps, whole, packed, rhs)
-        if i == start or not complete or diagonal.shape[0] > 1:
-            gram = whole.reshape((1, whole.size)) if complete else packed
-            _assemble(i, j, gram, tau, precision, diagonal, A)
-            cholesky(A)
-        for lane in range(j - i):
-            shift = linear[i + lane if linear.shape[0] > 1 else 0]
-            seed_stream(key, i + lane, s)
+        rows = min(LANES, stop - i)
+        for lane in range(rows):
+            row = i + lane
+            gram = G[lane, : size * w].reshape((size, w))
+            flipped = complete or _gram_row(
+                row, K, F, indptr, indices, gaps_indptr, gaps, whole, gram
+            )
+            weight[lane], whole_weight[lane] = (-tau, tau) if flipped else (tau, 0.0)
+            project(F, indices, values, indptr[row], indptr[row + 1], g)
+            shift = linear[row if linear.shape[0] > 1 else 0]
+            seed_stream(key, row, s)
             for k in range(K):
-                h[k, lane] = shift[k] + tau * rhs[lane, k]
+                h[k, lane] = shift[k] + tau * g[k]
                 z[k, lane] = normal(s)
+        if i == start or not complete or diagonal.shape[0] > 1:
+            _assemble(G, weight, whole, whole_weight, precision, A)
+            for lane in range(LANES):
+                own = diagonal[min(i + lane, diagonal.shape[0] - 1)]
+                for k in range(K):
+                    A[k, k, lane] += own[k]
+            cholesky(A)
         solve_and_draw(A, h, z, 1.0)
-        for lane in range(j - i):
+        for lane in range(rows):
             for k in range(K):
                 X[i + lane, k] = h[k, lane]
 

@@ -15,7 +15,7 @@ from bayesmf._jit import kernel
 from bayesmf.kernels.linalg import (
     LANES,
     TILE,
-    add_gram,
+    sum_gram,
     cholesky,
     padded,
     solve_and_draw,
@@ -48,7 +48,7 @@ def _moments(X, skip, C, D):
             if norm > 0.0:
                 F[i, k] /= norm
     G = np.zeros((padded(K, TILE), padded(K, LANES)))
-    add_gram(F, np.arange(n).astype(np.int32), 0, n, G)
+    sum_gram(F, np.arange(n).astype(np.int32), 0, n, G)
     for a in range(K):
         for b in range(a + 1):
             C[a, b] = C[b, a] = G[a, b]
