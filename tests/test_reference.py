@@ -170,10 +170,10 @@ def test_sweep_in_blocks(name):
     rng = np.random.default_rng(3)
     R = rng.poisson(rng.gamma(2.0, 3.0, (400, 1)) * rng.gamma(2.0, 1.0, (1, 60))).astype(float)
     R[rng.random(R.shape) > 0.3] = np.nan
-    problem = Problem.of(R, preset(name), 8, threads=2)
+    problem = Problem.of(R, preset(name), 12, threads=2)
     view = problem.X.rows
     assert not problem.X.is_dense
-    assert len(updates.Gram(view, np.ones((60, 8))).bounds()) > 2
+    assert len(updates.Gram(view, np.ones((60, 12))).bounds()) > 2
     assert_sweeps_agree(problem, start(problem, 0), n_sweeps=1)
 
 
@@ -277,8 +277,9 @@ def test_gram_step(K, kind):
     """Sums over entries, and the sum over all rows less the gaps."""
     X = data(kind, Gaussian())
     F = np.random.default_rng(K).normal(size=(X.shape[1], K))
-    packed, rhs = np.empty((X.shape[0], K * (K + 1) // 2)), np.empty((X.shape[0], K))
-    updates.Gram(X.rows, F).block(0, X.shape[0], packed, rhs)
+    packed, gram = np.empty((X.shape[0], K * (K + 1) // 2)), updates.Gram(X.rows, F)
+    gram.matrices(0, X.shape[0], packed)
+    rhs = gram.vectors(0, X.shape[0])[:, :K]
     R = X.to_array()
     for i in range(X.shape[0]):
         seen = ~np.isnan(R[i])

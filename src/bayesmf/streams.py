@@ -67,6 +67,6 @@ class Stream:
 def _two_dimensional(parameter: Array | float, dimensions: int) -> Array:
     """View a broadcastable parameter of a draw of 0, 1 or 2 dimensions as (rows, columns)."""
     array = np.asarray(parameter, dtype=np.float64)
-    if dimensions == 1 and array.ndim == 1:
-        array = array[:, None]
-    return np.ascontiguousarray(np.atleast_2d(array))
+    if array.ndim < 2:
+        array = array.reshape((-1, 1) if dimensions == 1 else (1, -1))
+    return array if array.flags.c_contiguous else np.ascontiguousarray(array)

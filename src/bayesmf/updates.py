@@ -6,6 +6,7 @@ the same call with the column view and the two factor matrices exchanged.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from weakref import WeakKeyDictionary
 
@@ -15,7 +16,7 @@ from bayesmf import _threads
 from bayesmf.kernels.counts import split_counts, sum_factors
 from bayesmf.kernels.entries import draw_entries_dense, draw_entries_sparse
 from bayesmf.kernels.linalg import LANES, TILE, sum_gram
-from bayesmf.kernels.rows import draw_rows, gram_rows, squared_errors
+from bayesmf.kernels.rows import draw_rows, gram_rows, project_rows, row_workspace, squared_errors
 from bayesmf.kernels.volume import draw_volume
 from bayesmf.observed import View
 from bayesmf.streams import Array, Stream
@@ -23,8 +24,16 @@ from bayesmf.terms import EntryTerms, RowTerms, VolumeTerms
 
 _SMALL = 300_000  # multiplications below which a second thread costs more than it saves
 
-_bounds: WeakKeyDictionary[View, dict[tuple[int, int], list[int]]] = WeakKeyDictionary()
+_local = threading.local()
+_bounds: WeakKeyDictionary[View, dict[tuple[int, int, int], list[int]]] = WeakKeyDictionary()
 _gaps: WeakKeyDictionary[View, tuple[Array, Array]] = WeakKeyDictionary()
+
+
+def _workspace(K: int) -> tuple[Array, ...]:
+    """This thread's arrays for draws of rows with K factors, kept from call to call."""
+    if getattr(_local, "rank", None) != K:
+        _local.rank, _local.arrays = K, row_workspace(K)
+    return _local.arrays  # type: ignore[no-any-return]
 
 
 def in_vectors(F: Array) -> Array:
@@ -32,7 +41,10 @@ def in_vectors(F: Array) -> Array:
     n, K = F.shape
     if K % LANES == 0 and F.flags.c_contiguous:
         return F
-    out = np.zeros((n, -(-K // LANES) * LANES))
+    width = -(-K // LANES) * LANES
+    memory = np.zeros(n * width + LANES)
+    first = -memory.ctypes.data // memory.itemsize % LANES  # vectors lie in one cache line each
+    out = memory[first : first + n * width].reshape(n, width)
     out[:, :K] = F
     return out
 
@@ -47,15 +59,26 @@ def gaps(view: View) -> tuple[Array, Array]:
     return _gaps[view]
 
 
-def blocks(view: View, work_per_entry: int, work_per_row: int) -> list[int]:
-    """Row blocks of equal work; one block if there is little of it."""
+def blocks(view: View, per_entry: int, per_row: int, per_term: int = 0) -> list[int]:
+    """Row blocks of equal work, counted in vector operations; one block if there is little of it.
+
+    ``per_term`` is the work on each term of a Gram matrix: on each entry, or on each gap.
+    """
     known = _bounds.setdefault(view, {})
-    work = (work_per_entry, work_per_row)
+    work = (per_entry, per_row, per_term)
     if work not in known:
-        cost = view.counts * work_per_entry + work_per_row
-        parts = 8 if cost.sum() > _SMALL else 1
-        known[work] = _threads.balanced_bounds(cost, parts)
+        counts = terms = view.counts
+        if per_term and view.mask is not None:
+            terms = np.minimum(counts, np.diff(gaps(view)[0]))
+        cost = counts * per_entry + terms * per_term + per_row
+        bounds = _threads.balanced_bounds(cost, 8 if cost.sum() > _SMALL else 1)
+        known[work] = _in_lanes(bounds) if per_term else bounds
     return known[work]
+
+
+def _in_lanes(bounds: list[int]) -> list[int]:
+    """Move inner bounds to multiples of `LANES`, the number of rows that are drawn at once."""
+    return sorted({0, *(b // LANES * LANES for b in bounds[:-1]), bounds[-1]})
 
 
 class Gram:
@@ -72,16 +95,26 @@ class Gram:
         if view.mask is not None:
             missing, whole = gaps(view), np.empty((-(-self.rank // TILE) * TILE, F.shape[1]))
             sum_gram(F, np.arange(len(F), dtype=np.int32), 0, len(F), whole)
-        self.data = (F, view.indptr, view.indices, view.values, *missing, whole)
+        self.data = (F, view.indptr, view.indices, *missing, whole)
 
     def bounds(self) -> list[int]:
         """Blocks of rows, the same for any number of threads."""
         K = self.rank
-        return blocks(self.view, K * K // 2 + K, K**3 // 6 + 4 * K * K)
+        vectors = -(-K // LANES)
+        return blocks(self.view, 2 * vectors, 200 + 20 * K + K**3 // 30, 2 + K * vectors)
 
-    def block(self, start: int, stop: int, packed: Array, rhs: Array) -> None:
-        """Fill packed (stop - start, K (K + 1) / 2) and rhs (stop - start, K)."""
-        gram_rows(start, stop, *self.data, packed, rhs)
+    def matrices(self, start: int, stop: int, packed: Array) -> None:
+        """Sums of f f^T over the rows start..stop as packed lower triangles, K (K + 1) / 2 each."""
+        gram_rows(start, stop, *self.data, self.rank, packed)
+
+    def vectors(self, start: int, stop: int) -> Array:
+        """Sums of r f over the rows start..stop, with zeros at the end like F."""
+        view, F = self.view, self.data[0]
+        if view.filled is not None:
+            return np.matmul(view.filled[start:stop], F)
+        rhs = np.empty((stop - start, F.shape[1]))
+        project_rows(start, stop, F, view.indptr, view.indices, view.values, rhs)
+        return rhs
 
 
 def draw_side(
@@ -103,11 +136,12 @@ def draw_side(
 
 def _draw_rows(view: View, X: Array, F: Array, terms: RowTerms, tau: float, stream: Stream) -> None:
     key, gram = stream.key(), Gram(view, F)
-    _threads.run(
-        lambda start, stop: draw_rows(start, stop, key, X, *gram.data, tau, *terms),
-        gram.bounds(),
-        stream.threads,
-    )
+
+    def block(start: int, stop: int) -> None:
+        rhs = gram.vectors(start, stop)
+        draw_rows(start, stop, key, X, *gram.data, rhs, tau, *terms, *_workspace(X.shape[1]))
+
+    _threads.run(block, gram.bounds(), stream.threads)
 
 
 def _draw_entries(
@@ -137,11 +171,12 @@ def _draw_volume(
     key, gram = stream.key(), Gram(view, F)
     packed = np.empty((view.n, X.shape[1] * (X.shape[1] + 1) // 2))
     rhs = np.empty(X.shape)
-    _threads.run(
-        lambda start, stop: gram.block(start, stop, packed[start:stop], rhs[start:stop]),
-        gram.bounds(),
-        stream.threads,
-    )
+
+    def block(start: int, stop: int) -> None:
+        gram.matrices(start, stop, packed[start:stop])
+        rhs[start:stop] = gram.vectors(start, stop)[:, : X.shape[1]]
+
+    _threads.run(block, gram.bounds(), stream.threads)
     draw_volume(key, X, packed, rhs, tau, *terms)
 
 

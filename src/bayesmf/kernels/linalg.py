@@ -47,10 +47,7 @@ def _wide_tile(F, indices, first, last, a, b, A):
     """Rows a..a+3 and two vectors of columns from b on, of the sum over the terms."""
     w = F.shape[1]
     p = a * w + b
-    s00, s01 = load(A, p), load(A, p + LANES)
-    s10, s11 = load(A, p + w), load(A, p + w + LANES)
-    s20, s21 = load(A, p + 2 * w), load(A, p + 2 * w + LANES)
-    s30, s31 = load(A, p + 3 * w), load(A, p + 3 * w + LANES)
+    s00 = s01 = s10 = s11 = s20 = s21 = s30 = s31 = splat(0.0)
     for t in range(first, last):
         j = np.int64(indices[t])
         f0, f1 = load(F, j * w + b), load(F, j * w + b + LANES)
@@ -74,7 +71,7 @@ def _tile(F, indices, first, last, a, b, A):
     """Rows a..a+3 and one vector of columns from b on, of the sum over the terms."""
     w = F.shape[1]
     p = a * w + b
-    s0, s1, s2, s3 = load(A, p), load(A, p + w), load(A, p + 2 * w), load(A, p + 3 * w)
+    s0 = s1 = s2 = s3 = splat(0.0)
     for t in range(first, last):
         j = np.int64(indices[t])
         f = load(F, j * w + b)
@@ -94,17 +91,12 @@ def sum_gram(F, indices, first, last, A):
 
     F and A have rows of whole vectors, A has whole tiles of rows.
     """
-    for p in range(0, A.size, LANES):
-        store(A, p, splat(0.0))
-    few = 128  # rows that stay in the nearest cache while all tiles pass over them
-    for begin in range(first, last, few):
-        end = min(begin + few, last)
-        for a in range(0, A.shape[0], TILE):
-            vectors = (a + TILE + LANES - 1) // LANES
-            for v in range(0, vectors - 1, 2):
-                _wide_tile(F, indices, begin, end, a, v * LANES, A)
-            if vectors % 2 == 1:
-                _tile(F, indices, begin, end, a, (vectors - 1) * LANES, A)
+    for a in range(0, A.shape[0], TILE):
+        vectors = (a + TILE + LANES - 1) // LANES
+        for v in range(0, vectors - 1, 2):
+            _wide_tile(F, indices, first, last, a, v * LANES, A)
+        if vectors % 2 == 1:
+            _tile(F, indices, first, last, a, (vectors - 1) * LANES, A)
 
 
 @kernel

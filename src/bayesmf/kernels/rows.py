@@ -51,16 +51,20 @@ def _gram_row(i, K, F, indptr, indices, gaps_indptr, gaps, whole, A):
 
 
 @kernel
-def gram_rows(start, stop, F, indptr, indices, values, gaps_indptr, gaps, whole, packed, rhs):
-    """Gram step for the rows start..stop into packed[i - start] and rhs[i - start]."""
-    K = rhs.shape[1]
-    A, g = np.empty((padded(K, TILE), F.shape[1])), np.empty(F.shape[1])
+def project_rows(start, stop, F, indptr, indices, values, rhs):
+    """Set rhs[i - start] to the sum of r f over the entries of row i, for rows start..stop."""
+    for i in range(start, stop):
+        project(F, indices, values, indptr[i], indptr[i + 1], rhs[i - start])
+
+
+@kernel
+def gram_rows(start, stop, F, indptr, indices, gaps_indptr, gaps, whole, K, packed):
+    """Set packed[i - start] to the Gram matrix of row i, for rows start..stop."""
+    A = np.empty((padded(K, TILE), F.shape[1]))
     for i in range(start, stop):
         flipped = _gram_row(i, K, F, indptr, indices, gaps_indptr, gaps, whole, A)
-        project(F, indices, values, indptr[i], indptr[i + 1], g)
         position = 0
         for a in range(K):
-            rhs[i - start, a] = g[a]
             for b in range(a + 1):
                 packed[i - start, position] = whole[a, b] - A[a, b] if flipped else A[a, b]
                 position += 1
@@ -79,21 +83,28 @@ def _assemble(G, weight, whole, whole_weight, precision, A):
             store(A, (a * A.shape[1] + b) * LANES, x)
 
 
+def row_workspace(K):
+    """Return what ``draw_rows`` works in: too large to ask the system for it again and again."""
+    # A row of G is a Gram matrix; the rows begin at different places of the cache.
+    return *workspace(K), np.zeros((LANES, padded(K, TILE) * padded(K, LANES) + LANES))
+
+
 @kernel
 def draw_rows(
-    start, stop, key, X, F, indptr, indices, values, gaps_indptr, gaps, whole,
-    tau, precision, diagonal, linear,
+    start, stop, key, X, F, indptr, indices, gaps_indptr, gaps, whole, rhs,
+    tau, precision, diagonal, linear, A, h, z, G,
 ):  # fmt: skip
     """Gram step and draw step for rows start..stop of X (n, K), in place, `LANES` rows at a time.
 
-    The prior adds ``precision`` (K, K), ``diagonal`` (1 or n, K) and ``linear`` (1 or n, K).
+    ``rhs`` (stop - start, whole vectors) holds the sums of r f. The prior adds ``precision`` (K, K),
+    ``diagonal`` (1 or n, K) and ``linear`` (1 or n, K). The last four are the ``row_workspace``.
     """
-    K, w, size = X.shape[1], F.shape[1], padded(X.shape[1], TILE)
-    A, h, z = workspace(K)
-    G = np.zeros((LANES, size * w + LANES))
-    g, weight, whole_weight = np.empty(w), np.zeros(LANES), np.zeros(LANES)
+    K, w, size = X.shape[1], F.shape[1], A.shape[0]
+    weight, whole_weight = np.zeros(LANES), np.zeros(LANES)
     s = np.empty(4, np.uint64)
     complete = whole.size > 0 and gaps.size == 0
+    if complete:
+        G[:] = 0.0
     for i in range(start, stop, LANES):
         rows = min(LANES, stop - i)
         for lane in range(rows):
@@ -103,11 +114,10 @@ def draw_rows(
                 row, K, F, indptr, indices, gaps_indptr, gaps, whole, gram
             )
             weight[lane], whole_weight[lane] = (-tau, tau) if flipped else (tau, 0.0)
-            project(F, indices, values, indptr[row], indptr[row + 1], g)
             shift = linear[row if linear.shape[0] > 1 else 0]
             seed_stream(key, row, s)
             for k in range(K):
-                h[k, lane] = shift[k] + tau * g[k]
+                h[k, lane] = shift[k] + tau * rhs[row - start, k]
                 z[k, lane] = normal(s)
         if i == start or not complete or diagonal.shape[0] > 1:
             _assemble(G, weight, whole, whole_weight, precision, A)
