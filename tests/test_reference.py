@@ -15,7 +15,7 @@ from bayesmf.hyperpriors import (
     NormalInverseWishart,
     TruncatedNormalHyper,
 )
-from bayesmf.kernels import counts, linalg, rows, volume
+from bayesmf.kernels import counts, linalg, volume
 from bayesmf.likelihoods import Gaussian, Poisson
 from bayesmf.model import Model
 from bayesmf.observed import ObservedMatrix

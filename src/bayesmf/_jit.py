@@ -78,7 +78,7 @@ _VECTOR = ir.VectorType(ir.DoubleType(), LANES)
 _CONTRACT = ("contract",)  # a product and a sum may be rounded once
 
 
-class _VectorType(types.Type):  # type: ignore[misc]
+class _VectorType(types.Type):
     def __init__(self) -> None:
         super().__init__("bayesmf.Vector")
 
@@ -87,7 +87,7 @@ _vector = _VectorType()
 
 
 @register_model(_VectorType)
-class _VectorModel(models.PrimitiveModel):  # type: ignore[misc]
+class _VectorModel(models.PrimitiveModel):
     def __init__(self, manager: Any, kind: Any) -> None:
         super().__init__(manager, kind, _VECTOR)
 
@@ -99,20 +99,20 @@ def _place(context: Any, builder: Any, kind: Any, array: Any, i: Any) -> Any:
 
 
 @intrinsic
-def load(_, array, i):  # type: ignore[no-untyped-def]
+def load(_: Any, array: Any, i: Any) -> Any:
     """Return the vector that begins at the i-th number of a contiguous array."""
 
-    def emit(context, builder, signature, args):  # type: ignore[no-untyped-def]
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.load(_place(context, builder, array, *args), align=8)
 
     return _vector(array, types.intp), emit
 
 
 @intrinsic
-def gather(_, array, i, stride):  # type: ignore[no-untyped-def]
+def gather(_: Any, array: Any, i: Any, stride: Any) -> Any:
     """Return the vector of every ``stride``-th number of a contiguous array from the i-th on."""
 
-    def emit(context, builder, signature, args):  # type: ignore[no-untyped-def]
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         data, (_, place, step) = context.make_array(array)(context, builder, args[0]).data, args
         x = _VECTOR(ir.Undefined)
         for lane in range(LANES):
@@ -125,10 +125,10 @@ def gather(_, array, i, stride):  # type: ignore[no-untyped-def]
 
 
 @intrinsic
-def store(_, array, i, x):  # type: ignore[no-untyped-def]
+def store(_: Any, array: Any, i: Any, x: Any) -> Any:
     """Write a vector to a contiguous array, from its i-th number on."""
 
-    def emit(context, builder, signature, args):  # type: ignore[no-untyped-def]
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         builder.store(args[2], _place(context, builder, array, *args[:2]), align=8)
         return context.get_dummy_value()
 
@@ -136,10 +136,10 @@ def store(_, array, i, x):  # type: ignore[no-untyped-def]
 
 
 @intrinsic
-def splat(_, x):  # type: ignore[no-untyped-def]
+def splat(_: Any, x: Any) -> Any:
     """Return the vector that repeats one number."""
 
-    def emit(context, builder, signature, args):  # type: ignore[no-untyped-def]
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         index = ir.IntType(32)
         nothing, zeros = _VECTOR(ir.Undefined), ir.VectorType(index, LANES)([0] * LANES)
         return builder.shuffle_vector(
@@ -150,10 +150,10 @@ def splat(_, x):  # type: ignore[no-untyped-def]
 
 
 @intrinsic
-def plus_product(_, s, x, y):  # type: ignore[no-untyped-def]
+def plus_product(_: Any, s: Any, x: Any, y: Any) -> Any:
     """Return s + x y."""
 
-    def emit(context, builder, signature, args):  # type: ignore[no-untyped-def]
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         s, x, y = args
         return builder.fadd(s, builder.fmul(x, y, flags=_CONTRACT), flags=_CONTRACT)
 
@@ -161,10 +161,10 @@ def plus_product(_, s, x, y):  # type: ignore[no-untyped-def]
 
 
 @intrinsic
-def minus_product(_, s, x, y):  # type: ignore[no-untyped-def]
+def minus_product(_: Any, s: Any, x: Any, y: Any) -> Any:
     """Return s - x y."""
 
-    def emit(context, builder, signature, args):  # type: ignore[no-untyped-def]
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         s, x, y = args
         return builder.fsub(s, builder.fmul(x, y, flags=_CONTRACT), flags=_CONTRACT)
 
@@ -172,16 +172,16 @@ def minus_product(_, s, x, y):  # type: ignore[no-untyped-def]
 
 
 @intrinsic
-def product(_, x, y):  # type: ignore[no-untyped-def]
+def product(_: Any, x: Any, y: Any) -> Any:
     """Return x y."""
     return _vector(_vector, _vector), lambda context, builder, _, args: builder.fmul(*args)
 
 
 @intrinsic
-def inverse_root(_, x):  # type: ignore[no-untyped-def]
+def inverse_root(_: Any, x: Any) -> Any:
     """Return 1 / sqrt(x)."""
 
-    def emit(context, builder, signature, args):  # type: ignore[no-untyped-def]
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         kind = ir.FunctionType(_VECTOR, [_VECTOR])
         root = cgutils.get_or_insert_function(builder.module, kind, f"llvm.sqrt.v{LANES}f64")
         return builder.fdiv(_VECTOR([1.0] * LANES), builder.call(root, args))
@@ -190,10 +190,10 @@ def inverse_root(_, x):  # type: ignore[no-untyped-def]
 
 
 @intrinsic
-def lifted(_, x, floor):  # type: ignore[no-untyped-def]
+def lifted(_: Any, x: Any, floor: Any) -> Any:
     """Return the larger of x and floor; NaN where x is NaN."""
 
-    def emit(context, builder, signature, args):  # type: ignore[no-untyped-def]
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         x, floor = args
         return builder.select(builder.fcmp_ordered(">", floor, x), floor, x)
 
@@ -201,10 +201,10 @@ def lifted(_, x, floor):  # type: ignore[no-untyped-def]
 
 
 @intrinsic
-def total(_, x):  # type: ignore[no-untyped-def]
+def total(_: Any, x: Any) -> Any:
     """Return the sum of a vector's numbers."""
 
-    def emit(context, builder, signature, args):  # type: ignore[no-untyped-def]
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         number = ir.DoubleType()
         kind = ir.FunctionType(number, [number, _VECTOR])
         name = f"llvm.vector.reduce.fadd.v{LANES}f64"

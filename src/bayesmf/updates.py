@@ -30,10 +30,10 @@ _gaps: WeakKeyDictionary[View, tuple[Array, Array]] = WeakKeyDictionary()
 
 
 def _workspace(K: int) -> tuple[Array, ...]:
-    """This thread's arrays for draws of rows with K factors, kept from call to call."""
+    """Arrays of the calling thread for draws of rows with K factors, kept from call to call."""
     if getattr(_local, "rank", None) != K:
         _local.rank, _local.arrays = K, row_workspace(K)
-    return _local.arrays  # type: ignore[no-any-return]
+    return _local.arrays
 
 
 def in_vectors(F: Array) -> Array:

@@ -1,9 +1,9 @@
 """Small symmetric matrices, in vectors: Gram matrices, and Cholesky factors of several at once.
 
 A Gram matrix is summed in tiles of a few rows and one or two vectors of columns, which stay in
-registers while the terms go by. Factors and solutions are computed for `LANES` systems at a time: an
-array has the lanes as its last axis, a vector holds one entry of all systems, and no operation ever
-mixes lanes. Matrices are padded to whole tiles, with ones on the diagonal.
+registers while the terms go by. Factors and solutions are computed for `LANES` systems at a time:
+an array has the lanes as its last axis, a vector holds one entry of all systems, and no operation
+ever mixes lanes. Matrices are padded to whole tiles, with ones on the diagonal.
 """
 
 from __future__ import annotations

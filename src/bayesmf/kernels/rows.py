@@ -13,11 +13,11 @@ import numpy as np
 from bayesmf._jit import LANES, gather, kernel, load, plus_product, splat, store, total
 from bayesmf.kernels.linalg import (
     TILE,
-    sum_gram,
     cholesky,
     padded,
     project,
     solve_and_draw,
+    sum_gram,
     workspace,
 )
 from bayesmf.kernels.random import normal, seed_stream
@@ -25,11 +25,11 @@ from bayesmf.kernels.random import normal, seed_stream
 
 @kernel
 def _enough_left(whole, A, K):
-    """Whether whole - A keeps a tenth of each diagonal entry: its rounding error is that of whole."""
+    """Whether whole - A keeps so much of every diagonal entry that rounding errors do not grow."""
+    enough = True
     for k in range(K):
-        if not whole[k, k] - A[k, k] >= 0.1 * whole[k, k]:
-            return False
-    return True
+        enough = enough and whole[k, k] - A[k, k] >= 0.1 * whole[k, k]
+    return enough
 
 
 @kernel
@@ -96,8 +96,9 @@ def draw_rows(
 ):  # fmt: skip
     """Gram step and draw step for rows start..stop of X (n, K), in place, `LANES` rows at a time.
 
-    ``rhs`` (stop - start, whole vectors) holds the sums of r f. The prior adds ``precision`` (K, K),
-    ``diagonal`` (1 or n, K) and ``linear`` (1 or n, K). The last four are the ``row_workspace``.
+    ``rhs`` (stop - start, whole vectors) holds the sums of r f. The prior adds ``precision``
+    (K, K), ``diagonal`` (1 or n, K) and ``linear`` (1 or n, K). The last four arguments are the
+    ``row_workspace``.
     """
     K, w, size = X.shape[1], F.shape[1], A.shape[0]
     weight, whole_weight = np.zeros(LANES), np.zeros(LANES)

@@ -15,10 +15,10 @@ from bayesmf._jit import kernel
 from bayesmf.kernels.linalg import (
     LANES,
     TILE,
-    sum_gram,
     cholesky,
     padded,
     solve_and_draw,
+    sum_gram,
     workspace,
 )
 from bayesmf.kernels.random import normal, seed_stream
