@@ -294,10 +294,10 @@ def moved_entries(s: Setup, x: np.ndarray, nonnegative: bool) -> np.ndarray:
 
 def gram_matrices(side) -> tuple[np.ndarray, np.ndarray]:
     """Packed Gram matrices (n, ...) and sums of r f (n, K) as the half-sweeps compute them."""
-    gram = updates.Gram(side.view, side.F)
     packed = np.empty((side.view.n, side.rank * (side.rank + 1) // 2))
-    gram.matrices(0, side.view.n, packed)
-    return packed, gram.vectors(0, side.view.n)[:, : side.rank]
+    rhs = np.empty(side.X.shape)
+    updates.Gram(side.view, side.F).block(0, side.view.n, packed, rhs)
+    return packed, rhs
 
 
 def symmetric(lower: np.ndarray) -> np.ndarray:

@@ -277,9 +277,8 @@ def test_gram_step(K, kind):
     """Sums over entries, and the sum over all rows less the gaps."""
     X = data(kind, Gaussian())
     F = np.random.default_rng(K).normal(size=(X.shape[1], K))
-    packed, gram = np.empty((X.shape[0], K * (K + 1) // 2)), updates.Gram(X.rows, F)
-    gram.matrices(0, X.shape[0], packed)
-    rhs = gram.vectors(0, X.shape[0])[:, :K]
+    packed, rhs = np.empty((X.shape[0], K * (K + 1) // 2)), np.empty((X.shape[0], K))
+    updates.Gram(X.rows, F).block(0, X.shape[0], packed, rhs)
     R = X.to_array()
     for i in range(X.shape[0]):
         seen = ~np.isnan(R[i])
@@ -288,6 +287,18 @@ def test_gram_step(K, kind):
         assert_close(
             rhs[i], sum((r * f for r, f in zip(R[i, seen], F[seen], strict=True)), 0 * rhs[i])
         )
+
+
+def test_gram_step_next_to_a_huge_factor():
+    """Gaps are not subtracted from a sum that drowns what is left."""
+    rng = np.random.default_rng(0)
+    R, F = rng.normal(size=(12, 9)), rng.normal(size=(9, 5))
+    R[3:, 4], F[4] = np.nan, 1e9
+    packed, rhs = np.empty((12, 15)), np.empty((12, 5))
+    updates.Gram(ObservedMatrix.of(R).rows, F).block(0, 12, packed, rhs)
+    for i in range(12):
+        f = F[~np.isnan(R[i])]
+        assert_close(packed[i], (f.T @ f)[np.tril_indices(5)])
 
 
 def whole_numbers(K, rank, seed):

@@ -99,6 +99,17 @@ def _place(context: Any, builder: Any, kind: Any, array: Any, i: Any) -> Any:
 
 
 @intrinsic
+def at(_: Any, array: Any, i: Any) -> Any:
+    """Return the i-th number of a contiguous array; unlike array[i], i may never be negative."""
+
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        data = context.make_array(array)(context, builder, args[0]).data
+        return builder.load(builder.gep(data, [args[1]]))
+
+    return array.dtype(array, types.intp), emit
+
+
+@intrinsic
 def load(_: Any, array: Any, i: Any) -> Any:
     """Return the vector that begins at the i-th number of a contiguous array."""
 

@@ -16,7 +16,7 @@ from bayesmf import _threads
 from bayesmf.kernels.counts import split_counts, sum_factors
 from bayesmf.kernels.entries import draw_entries_dense, draw_entries_sparse
 from bayesmf.kernels.linalg import LANES, TILE, sum_gram
-from bayesmf.kernels.rows import draw_rows, gram_rows, project_rows, row_workspace, squared_errors
+from bayesmf.kernels.rows import draw_rows, gram_rows, row_workspace, squared_errors
 from bayesmf.kernels.volume import draw_volume
 from bayesmf.observed import View
 from bayesmf.streams import Array, Stream
@@ -95,7 +95,7 @@ class Gram:
         if view.mask is not None:
             missing, whole = gaps(view), np.empty((-(-self.rank // TILE) * TILE, F.shape[1]))
             sum_gram(F, np.arange(len(F), dtype=np.int32), 0, len(F), whole)
-        self.data = (F, view.indptr, view.indices, *missing, whole)
+        self.data = (F, view.indptr, view.indices, view.values, *missing, whole)
 
     def bounds(self) -> list[int]:
         """Blocks of rows, the same for any number of threads."""
@@ -103,18 +103,14 @@ class Gram:
         vectors = -(-K // LANES)
         return blocks(self.view, 2 * vectors, 200 + 20 * K + K**3 // 30, 2 + K * vectors)
 
-    def matrices(self, start: int, stop: int, packed: Array) -> None:
-        """Sums of f f^T over the rows start..stop as packed lower triangles, K (K + 1) / 2 each."""
-        gram_rows(start, stop, *self.data, self.rank, packed)
+    def products(self, start: int, stop: int) -> Array:
+        """Sums of r f over the rows start..stop, where one matrix product gives them all."""
+        filled, F = self.view.filled, self.data[0]
+        return F[:0] if filled is None else np.matmul(filled[start:stop], F)
 
-    def vectors(self, start: int, stop: int) -> Array:
-        """Sums of r f over the rows start..stop, with zeros at the end like F."""
-        view, F = self.view, self.data[0]
-        if view.filled is not None:
-            return np.matmul(view.filled[start:stop], F)
-        rhs = np.empty((stop - start, F.shape[1]))
-        project_rows(start, stop, F, view.indptr, view.indices, view.values, rhs)
-        return rhs
+    def block(self, start: int, stop: int, packed: Array, rhs: Array) -> None:
+        """Fill packed (stop - start, K (K + 1) / 2) and rhs (stop - start, K)."""
+        gram_rows(start, stop, *self.data, packed, rhs)
 
 
 def draw_side(
@@ -138,7 +134,7 @@ def _draw_rows(view: View, X: Array, F: Array, terms: RowTerms, tau: float, stre
     key, gram = stream.key(), Gram(view, F)
 
     def block(start: int, stop: int) -> None:
-        rhs = gram.vectors(start, stop)
+        rhs = gram.products(start, stop)
         draw_rows(start, stop, key, X, *gram.data, rhs, tau, *terms, *_workspace(X.shape[1]))
 
     _threads.run(block, gram.bounds(), stream.threads)
@@ -172,11 +168,11 @@ def _draw_volume(
     packed = np.empty((view.n, X.shape[1] * (X.shape[1] + 1) // 2))
     rhs = np.empty(X.shape)
 
-    def block(start: int, stop: int) -> None:
-        gram.matrices(start, stop, packed[start:stop])
-        rhs[start:stop] = gram.vectors(start, stop)[:, : X.shape[1]]
-
-    _threads.run(block, gram.bounds(), stream.threads)
+    _threads.run(
+        lambda start, stop: gram.block(start, stop, packed[start:stop], rhs[start:stop]),
+        gram.bounds(),
+        stream.threads,
+    )
     draw_volume(key, X, packed, rhs, tau, *terms)
 
 

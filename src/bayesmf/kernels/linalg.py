@@ -12,6 +12,7 @@ import numpy as np
 
 from bayesmf._jit import (
     LANES,
+    at,
     inverse_root,
     kernel,
     lifted,
@@ -49,9 +50,10 @@ def _wide_tile(F, indices, first, last, a, b, A):
     p = a * w + b
     s00 = s01 = s10 = s11 = s20 = s21 = s30 = s31 = splat(0.0)
     for t in range(first, last):
-        j = np.int64(indices[t])
-        f0, f1 = load(F, j * w + b), load(F, j * w + b + LANES)
-        x0, x1, x2, x3 = splat(F[j, a]), splat(F[j, a + 1]), splat(F[j, a + 2]), splat(F[j, a + 3])
+        q = at(indices, t) * w
+        f0, f1 = load(F, q + b), load(F, q + b + LANES)
+        x0, x1 = splat(at(F, q + a)), splat(at(F, q + a + 1))
+        x2, x3 = splat(at(F, q + a + 2)), splat(at(F, q + a + 3))
         s00, s01 = plus_product(s00, x0, f0), plus_product(s01, x0, f1)
         s10, s11 = plus_product(s10, x1, f0), plus_product(s11, x1, f1)
         s20, s21 = plus_product(s20, x2, f0), plus_product(s21, x2, f1)
@@ -73,12 +75,12 @@ def _tile(F, indices, first, last, a, b, A):
     p = a * w + b
     s0 = s1 = s2 = s3 = splat(0.0)
     for t in range(first, last):
-        j = np.int64(indices[t])
-        f = load(F, j * w + b)
-        s0 = plus_product(s0, splat(F[j, a]), f)
-        s1 = plus_product(s1, splat(F[j, a + 1]), f)
-        s2 = plus_product(s2, splat(F[j, a + 2]), f)
-        s3 = plus_product(s3, splat(F[j, a + 3]), f)
+        q = at(indices, t) * w
+        f = load(F, q + b)
+        s0 = plus_product(s0, splat(at(F, q + a)), f)
+        s1 = plus_product(s1, splat(at(F, q + a + 1)), f)
+        s2 = plus_product(s2, splat(at(F, q + a + 2)), f)
+        s3 = plus_product(s3, splat(at(F, q + a + 3)), f)
     store(A, p, s0)
     store(A, p + w, s1)
     store(A, p + 2 * w, s2)
@@ -108,12 +110,12 @@ def project(F, indices, values, first, last, g):
     for b in range(0, w, LANES):
         s0 = s1 = s2 = s3 = splat(0.0)
         for t in range(first, whole, 4):
-            s0 = plus_product(s0, splat(values[t]), load(F, indices[t] * w + b))
-            s1 = plus_product(s1, splat(values[t + 1]), load(F, indices[t + 1] * w + b))
-            s2 = plus_product(s2, splat(values[t + 2]), load(F, indices[t + 2] * w + b))
-            s3 = plus_product(s3, splat(values[t + 3]), load(F, indices[t + 3] * w + b))
+            s0 = plus_product(s0, splat(at(values, t)), load(F, at(indices, t) * w + b))
+            s1 = plus_product(s1, splat(at(values, t + 1)), load(F, at(indices, t + 1) * w + b))
+            s2 = plus_product(s2, splat(at(values, t + 2)), load(F, at(indices, t + 2) * w + b))
+            s3 = plus_product(s3, splat(at(values, t + 3)), load(F, at(indices, t + 3) * w + b))
         for t in range(whole, last):
-            s0 = plus_product(s0, splat(values[t]), load(F, indices[t] * w + b))
+            s0 = plus_product(s0, splat(at(values, t)), load(F, at(indices, t) * w + b))
         store(g, b, plus_product(plus_product(s0, one, s1), one, plus_product(s2, one, s3)))
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bayesmf._jit import LANES, gather, kernel, load, plus_product, splat, store, total
+from bayesmf._jit import LANES, at, gather, kernel, load, plus_product, splat, store, total
 from bayesmf.kernels.linalg import (
     TILE,
     cholesky,
@@ -51,20 +51,16 @@ def _gram_row(i, K, F, indptr, indices, gaps_indptr, gaps, whole, A):
 
 
 @kernel
-def project_rows(start, stop, F, indptr, indices, values, rhs):
-    """Set rhs[i - start] to the sum of r f over the entries of row i, for rows start..stop."""
-    for i in range(start, stop):
-        project(F, indices, values, indptr[i], indptr[i + 1], rhs[i - start])
-
-
-@kernel
-def gram_rows(start, stop, F, indptr, indices, gaps_indptr, gaps, whole, K, packed):
-    """Set packed[i - start] to the Gram matrix of row i, for rows start..stop."""
-    A = np.empty((padded(K, TILE), F.shape[1]))
+def gram_rows(start, stop, F, indptr, indices, values, gaps_indptr, gaps, whole, packed, rhs):
+    """Gram step for the rows start..stop into packed[i - start] and rhs[i - start]."""
+    K = rhs.shape[1]
+    A, g = np.empty((padded(K, TILE), F.shape[1])), np.empty(F.shape[1])
     for i in range(start, stop):
         flipped = _gram_row(i, K, F, indptr, indices, gaps_indptr, gaps, whole, A)
+        project(F, indices, values, indptr[i], indptr[i + 1], g)
         position = 0
         for a in range(K):
+            rhs[i - start, a] = g[a]
             for b in range(a + 1):
                 packed[i - start, position] = whole[a, b] - A[a, b] if flipped else A[a, b]
                 position += 1
@@ -91,17 +87,17 @@ def row_workspace(K):
 
 @kernel
 def draw_rows(
-    start, stop, key, X, F, indptr, indices, gaps_indptr, gaps, whole, rhs,
+    start, stop, key, X, F, indptr, indices, values, gaps_indptr, gaps, whole, rhs,
     tau, precision, diagonal, linear, A, h, z, G,
 ):  # fmt: skip
     """Gram step and draw step for rows start..stop of X (n, K), in place, `LANES` rows at a time.
 
-    ``rhs`` (stop - start, whole vectors) holds the sums of r f. The prior adds ``precision``
-    (K, K), ``diagonal`` (1 or n, K) and ``linear`` (1 or n, K). The last four arguments are the
-    ``row_workspace``.
+    ``rhs`` (stop - start, whole vectors) holds the sums of r f, if it is not empty. The prior adds
+    ``precision`` (K, K), ``diagonal`` (1 or n, K) and ``linear`` (1 or n, K). The last four
+    arguments are the ``row_workspace``.
     """
     K, w, size = X.shape[1], F.shape[1], A.shape[0]
-    weight, whole_weight = np.zeros(LANES), np.zeros(LANES)
+    own_rhs, weight, whole_weight = np.empty(w), np.zeros(LANES), np.zeros(LANES)
     s = np.empty(4, np.uint64)
     complete = whole.size > 0 and gaps.size == 0
     if complete:
@@ -115,10 +111,13 @@ def draw_rows(
                 row, K, F, indptr, indices, gaps_indptr, gaps, whole, gram
             )
             weight[lane], whole_weight[lane] = (-tau, tau) if flipped else (tau, 0.0)
+            g = rhs[row - start] if rhs.shape[0] > 0 else own_rhs
+            if rhs.shape[0] == 0:
+                project(F, indices, values, indptr[row], indptr[row + 1], g)
             shift = linear[row if linear.shape[0] > 1 else 0]
             seed_stream(key, row, s)
             for k in range(K):
-                h[k, lane] = shift[k] + tau * rhs[row - start, k]
+                h[k, lane] = shift[k] + tau * g[k]
                 z[k, lane] = normal(s)
         if i == start or not complete or diagonal.shape[0] > 1:
             _assemble(G, weight, whole, whole_weight, precision, A)
@@ -140,10 +139,10 @@ def squared_errors(start, stop, indptr, indices, values, X, F, out):
     for i in range(start, stop):
         square = 0.0
         for t in range(indptr[i], indptr[i + 1]):
-            j = np.int64(indices[t])
+            q = at(indices, t) * w
             fit = splat(0.0)
             for b in range(0, w, LANES):
-                fit = plus_product(fit, load(X, i * w + b), load(F, j * w + b))
-            residual = values[t] - total(fit)
+                fit = plus_product(fit, load(X, i * w + b), load(F, q + b))
+            residual = at(values, t) - total(fit)
             square += residual * residual
         out[i] = square
