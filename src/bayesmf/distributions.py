@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy import special
+from scipy.linalg.lapack import dtrtrs
 
 from bayesmf.kernels import fill as kinds
 from bayesmf.streams import Array, Stream
@@ -137,6 +138,11 @@ def _cholesky(A: Array) -> Array:
         return np.linalg.qr((vectors * roots).T).R.T
 
 
+def _solve_transposed(L: Array, B: Array) -> Array:
+    """Solve L^T X = B for X, L being lower triangular."""
+    return dtrtrs(L.T, B, lower=0)[0]
+
+
 @dataclass(frozen=True, eq=False)
 class Wishart(Distribution):
     """Wishart of a K x K precision matrix whose inverse is inverse Wishart(dof, scale).
@@ -150,8 +156,9 @@ class Wishart(Distribution):
     def draw(self, stream: Stream, shape: tuple[int, ...]) -> Array:
         K = shape[0]
         diagonal = stream.fill(kinds.GAMMA, (K,), 0.5 * (self.dof - np.arange(K)), 0.5)
-        A = np.tril(stream.fill(kinds.NORMAL, (K, K), 0.0, 1.0), -1) + np.diag(np.sqrt(diagonal))
-        T = np.linalg.solve(_cholesky(self.scale).T, A)
+        A = np.tril(stream.fill(kinds.NORMAL, (K, K), 0.0, 1.0), -1)
+        A.flat[:: K + 1] = np.sqrt(diagonal)
+        T = _solve_transposed(_cholesky(self.scale), A)
         return T @ T.T
 
     def log_density(self, x: Array) -> Array:
@@ -172,7 +179,7 @@ class MultivariateNormal(Distribution):
 
     def draw(self, stream: Stream, shape: tuple[int, ...]) -> Array:
         z = stream.fill(kinds.NORMAL, shape, 0.0, 1.0)
-        return self.mean + np.linalg.solve(_cholesky(self.precision).T, z.T).T
+        return self.mean + _solve_transposed(_cholesky(self.precision), z.T).T
 
     def log_density(self, x: Array) -> Array:
         d = x - self.mean

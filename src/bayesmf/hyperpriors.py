@@ -107,9 +107,9 @@ class NormalInverseWishart:
         """Precision with the mean integrated out, then the mean."""
         n, K = X.shape
         centre = X.mean(axis=0)
-        gap = np.asarray(self.mean) - centre
-        scatter = (X - centre).T @ (X - centre)
-        scale = self.scale + scatter + self.beta * n / (self.beta + n) * np.outer(gap, gap)
+        gap, deviation = np.asarray(self.mean) - centre, X - centre
+        shift = self.beta * n / (self.beta + n) * np.outer(gap, gap)
+        scale = self.scale + deviation.T @ deviation + shift
         yield "precision", dist.Wishart(float(self.dof or K) + n, 0.5 * (scale + scale.T))
         weight = self.beta + n
         yield (

@@ -8,7 +8,7 @@ import numpy as np
 
 from bayesmf import _threads
 from bayesmf._errors import ModelError
-from bayesmf.kernels.fill import fill
+from bayesmf.kernels.fill import COMMON, fill_common, fill_special
 
 Array: TypeAlias = np.ndarray
 RandomState: TypeAlias = int | np.random.Generator | np.random.SeedSequence | None
@@ -53,11 +53,13 @@ class Stream:
         """Array of independent draws of a distribution of `bayesmf.kernels.fill`."""
         rows, columns = (*shape, 1, 1)[:2]
         out = np.empty((rows, columns))
-        a, b, c = (_two_dimensional(p, len(shape)) for p in (*parameters, 1.0, 1.0)[:3])
+        kernel, needed = (fill_common, 2) if kind in COMMON else (fill_special, 3)
+        padded = (*parameters, 1.0, 1.0)[:needed]
+        arguments = [_two_dimensional(p, len(shape)) for p in padded]
         key = self.key()
         blocks = 8 if out.size >= _PARALLEL_DRAWS else 1
         _threads.run(
-            lambda start, stop: fill(start, stop, key, kind, a, b, c, out),
+            lambda start, stop: kernel(start, stop, key, kind, *arguments, out),
             _threads.bounds(rows, blocks),
             self.threads,
         )
@@ -67,6 +69,6 @@ class Stream:
 def _two_dimensional(parameter: Array | float, dimensions: int) -> Array:
     """View a broadcastable parameter of a draw of 0, 1 or 2 dimensions as (rows, columns)."""
     array = np.asarray(parameter, dtype=np.float64)
-    if dimensions == 1 and array.ndim == 1:
-        array = array[:, None]
-    return np.ascontiguousarray(np.atleast_2d(array))
+    if array.ndim < 2:
+        array = array.reshape((-1, 1) if dimensions == 1 else (1, -1))
+    return array if array.flags.c_contiguous else np.ascontiguousarray(array)

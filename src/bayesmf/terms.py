@@ -74,7 +74,7 @@ class ScaleTerms(NamedTuple):
 
 def per_factor(value: Array | float, K: int) -> Array:
     """A number or a vector over factors as one row of terms (1, K)."""
-    return np.ascontiguousarray(np.broadcast_to(np.asarray(value, dtype=np.float64), (1, K)))
+    return np.full((1, K), value, dtype=np.float64)
 
 
 def per_entry(value: Array | float, K: int) -> Array:

@@ -15,81 +15,102 @@ import numpy as np
 from bayesmf import _threads
 from bayesmf.kernels.counts import split_counts, sum_factors
 from bayesmf.kernels.entries import draw_entries_dense, draw_entries_sparse
-from bayesmf.kernels.rows import (
-    draw_rows,
-    draw_rows_sparse,
-    gram_sparse,
-    pack_outer,
-    squared_errors,
-)
+from bayesmf.kernels.linalg import LANES, TILE, sum_gram
+from bayesmf.kernels.rows import draw_rows, gram_rows, row_workspace, squared_errors
 from bayesmf.kernels.volume import draw_volume
 from bayesmf.observed import View
 from bayesmf.streams import Array, Stream
 from bayesmf.terms import EntryTerms, RowTerms, VolumeTerms
 
-_BLOCK = 64  # rows of one matrix product: fixed, because its rounding may depend on it
 _SMALL = 300_000  # multiplications below which a second thread costs more than it saves
-_PACKED_BYTES = 2**27  # the largest table of packed outer products
 
 _local = threading.local()
-_bounds: WeakKeyDictionary[View, dict[tuple[int, int], list[int]]] = WeakKeyDictionary()
+_bounds: WeakKeyDictionary[View, dict[tuple[int, int, int], list[int]]] = WeakKeyDictionary()
+_gaps: WeakKeyDictionary[View, tuple[Array, Array]] = WeakKeyDictionary()
 
 
-def _scratch(name: str, shape: tuple[int, int]) -> Array:
-    """An uninitialised array of this thread, kept from call to call."""
-    buffers = _local.__dict__
-    if name not in buffers or buffers[name].size < shape[0] * shape[1]:
-        buffers[name] = np.empty(shape[0] * shape[1])
-    return buffers[name][: shape[0] * shape[1]].reshape(shape)
+def _workspace(K: int) -> tuple[Array, ...]:
+    """Arrays of the calling thread for draws of rows with K factors, kept from call to call."""
+    if getattr(_local, "rank", None) != K:
+        _local.rank, _local.arrays = K, row_workspace(K)
+    return _local.arrays
 
 
-def blocks(view: View, work_per_entry: int, work_per_row: int) -> list[int]:
-    """Row blocks of equal work; one block if there is little of it."""
+def in_vectors(F: Array) -> Array:
+    """F with zeros at the end of every row, so that a row is whole vectors."""
+    n, K = F.shape
+    if K % LANES == 0 and F.flags.c_contiguous:
+        return F
+    width = -(-K // LANES) * LANES
+    memory = np.zeros(n * width + LANES)
+    first = -memory.ctypes.data // memory.itemsize % LANES  # vectors lie in one cache line each
+    out = memory[first : first + n * width].reshape(n, width)
+    out[:, :K] = F
+    return out
+
+
+def gaps(view: View) -> tuple[Array, Array]:
+    """Pointers and positions of the missing entries of every row of a dense view."""
+    if view not in _gaps:
+        assert view.mask is not None
+        m = view.mask.shape[1]
+        indptr = np.append(0, (m - view.counts).cumsum())
+        _gaps[view] = indptr, (np.flatnonzero(view.mask == 0.0) % m).astype(np.int32)
+    return _gaps[view]
+
+
+def blocks(view: View, per_entry: int, per_row: int, per_term: int = 0) -> list[int]:
+    """Row blocks of equal work, counted in vector operations; one block if there is little of it.
+
+    ``per_term`` is the work on each term of a Gram matrix: on each entry, or on each gap.
+    """
     known = _bounds.setdefault(view, {})
-    work = (work_per_entry, work_per_row)
+    work = (per_entry, per_row, per_term)
     if work not in known:
-        cost = view.counts * work_per_entry + work_per_row
-        parts = 8 if cost.sum() > _SMALL else 1
-        known[work] = _threads.balanced_bounds(cost, parts)
+        counts = terms = view.counts
+        if per_term and view.mask is not None:
+            terms = np.minimum(counts, np.diff(gaps(view)[0]))
+        cost = counts * per_entry + terms * per_term + per_row
+        bounds = _threads.balanced_bounds(cost, 8 if cost.sum() > _SMALL else 1)
+        known[work] = _in_lanes(bounds) if per_term else bounds
     return known[work]
+
+
+def _in_lanes(bounds: list[int]) -> list[int]:
+    """Move inner bounds to multiples of `LANES`, the number of rows that are drawn at once."""
+    return sorted({0, *(b // LANES * LANES for b in bounds[:-1]), bounds[-1]})
 
 
 class Gram:
     """The Gram step of one half-sweep: sums of f f^T and r f over each row's observed entries.
 
-    Mostly observed matrices go through matrix products (mask times packed outer products), a
-    complete one has one Gram matrix for all rows, and sparse ones are summed entry by entry.
+    Rows of mostly observed matrices subtract their gaps from the sum over all rows of F, so a
+    complete matrix has that one Gram matrix for all rows.
     """
 
     def __init__(self, view: View, F: Array) -> None:
-        self.view, self.F = view, F
-        self.size = F.shape[1] * (F.shape[1] + 1) // 2
-        self.dense = view.mask is not None and F.shape[0] * self.size * 8 <= _PACKED_BYTES
-        self.complete = self.dense and view.values.size == view.n * F.shape[0]
-        if self.dense:
-            self.packed = np.empty((F.shape[0], self.size))
-            pack_outer(F, self.packed)
-        if self.complete:
-            self.packed = self.packed.sum(axis=0, keepdims=True)
+        self.view, self.rank = view, F.shape[1]
+        F = in_vectors(F)
+        missing, whole = (view.indptr[:0], view.indices[:0]), F[:0]
+        if view.mask is not None:
+            missing, whole = gaps(view), np.empty((-(-self.rank // TILE) * TILE, F.shape[1]))
+            sum_gram(F, np.arange(len(F), dtype=np.int32), 0, len(F), whole)
+        self.data = (F, view.indptr, view.indices, view.values, *missing, whole)
 
     def bounds(self) -> list[int]:
         """Blocks of rows, the same for any number of threads."""
-        K = self.F.shape[1]
-        if self.dense:
-            return _threads.bounds(self.view.n, 4 * -(-self.view.n // (4 * _BLOCK)))
-        return blocks(self.view, K * K // 2 + K, K**3 // 6 + 4 * K * K)
+        K = self.rank
+        vectors = -(-K // LANES)
+        return blocks(self.view, 2 * vectors, 200 + 20 * K + K**3 // 30, 2 + K * vectors)
 
-    def block(self, start: int, stop: int, packed: Array, rhs: Array) -> Array:
-        """Fill packed and rhs for the rows start..stop; return the Gram matrices to use."""
-        view = self.view
-        if not self.dense:
-            gram_sparse(start, stop, view.indptr, view.indices, view.values, self.F, packed, rhs)
-            return packed
-        assert view.filled is not None and view.mask is not None
-        np.matmul(view.filled[start:stop], self.F, out=rhs)
-        if self.complete:
-            return self.packed
-        return np.matmul(view.mask[start:stop], self.packed, out=packed)
+    def products(self, start: int, stop: int) -> Array:
+        """Sums of r f over the rows start..stop, where one matrix product gives them all."""
+        filled, F = self.view.filled, self.data[0]
+        return F[:0] if filled is None else np.matmul(filled[start:stop], F)
+
+    def block(self, start: int, stop: int, packed: Array, rhs: Array) -> None:
+        """Fill packed (stop - start, K (K + 1) / 2) and rhs (stop - start, K)."""
+        gram_rows(start, stop, *self.data, packed, rhs)
 
 
 def draw_side(
@@ -113,13 +134,8 @@ def _draw_rows(view: View, X: Array, F: Array, terms: RowTerms, tau: float, stre
     key, gram = stream.key(), Gram(view, F)
 
     def block(start: int, stop: int) -> None:
-        if not gram.dense:
-            data = (view.indptr, view.indices, view.values)
-            return draw_rows_sparse(start, stop, key, X, *data, F, tau, *terms)
-        packed = _scratch("packed", (stop - start, gram.size))
-        rhs = _scratch("rhs", (stop - start, X.shape[1]))
-        packed = gram.block(start, stop, packed, rhs)
-        draw_rows(start, stop, key, X, packed, rhs, tau, *terms)
+        rhs = gram.products(start, stop)
+        draw_rows(start, stop, key, X, *gram.data, rhs, tau, *terms, *_workspace(X.shape[1]))
 
     _threads.run(block, gram.bounds(), stream.threads)
 
@@ -149,25 +165,26 @@ def _draw_volume(
 ) -> None:
     """Rows in sequence, after a parallel Gram step for all of them."""
     key, gram = stream.key(), Gram(view, F)
-    packed = np.empty((1 if gram.complete else view.n, gram.size))
-    rhs = np.empty((view.n, X.shape[1]))
+    packed = np.empty((view.n, X.shape[1] * (X.shape[1] + 1) // 2))
+    rhs = np.empty(X.shape)
 
-    def block(start: int, stop: int) -> None:
-        own = packed if gram.complete else packed[start:stop]
-        own[:] = gram.block(start, stop, own, rhs[start:stop])
-
-    _threads.run(block, gram.bounds(), stream.threads)
+    _threads.run(
+        lambda start, stop: gram.block(start, stop, packed[start:stop], rhs[start:stop]),
+        gram.bounds(),
+        stream.threads,
+    )
     draw_volume(key, X, packed, rhs, tau, *terms)
 
 
 def row_errors(view: View, X: Array, F: Array, threads: int) -> Array:
     """Sum of squared residuals of every row (n,) over its observed entries."""
-    out = np.empty(view.n)
+    out, rank = np.empty(view.n), X.shape[1]
+    X, F = in_vectors(X), in_vectors(F)
     _threads.run(
         lambda start, stop: squared_errors(
             start, stop, view.indptr, view.indices, view.values, X, F, out
         ),
-        blocks(view, X.shape[1], 1),
+        blocks(view, rank, 1),
         threads,
     )
     return out

@@ -22,9 +22,9 @@ ASSEMBLE_SINGULAR = volume._assemble_singular
 def gram_matrices(side) -> tuple[np.ndarray, np.ndarray]:
     """Packed Gram matrices (n, ...) and sums of r f (n, K) as the half-sweeps compute them."""
     gram = updates.Gram(side.view, side.F)
-    packed, rhs = np.empty((side.view.n, gram.size)), np.empty(side.X.shape)
-    packed = gram.block(0, side.view.n, packed, rhs)
-    return np.ascontiguousarray(np.broadcast_to(packed, (side.view.n, gram.size))), rhs
+    packed, rhs = np.empty((side.view.n, side.rank * (side.rank + 1) // 2)), np.empty(side.X.shape)
+    gram.block(0, side.view.n, packed, rhs)
+    return packed, rhs
 
 
 def symmetric(lower: np.ndarray) -> np.ndarray:
@@ -153,14 +153,20 @@ class Draws:
         ASSEMBLE_SINGULAR(A, h, T, *rest)
         self.T = T.copy()
 
-    def solve_and_draw(self, L, h, z, K, spread, y) -> None:
-        A, T = L[:K, :K] @ L[:K, :K].T, self.T
+    def solve_and_draw(self, L, h, z, spread) -> None:
+        """One row in each lane, as many as there are left; under a volume prior the first only."""
+        K = self.s.data.rank
+        rows = 1 if isinstance(self.side.prior, Volume) else len(self.X) - self.calls
+        for lane in range(min(rows, h.shape[1])):
+            factor = np.tril(L[:K, :K, lane])
+            np.fill_diagonal(factor, 1 / np.diag(factor))
+            A, b, T = factor @ factor.T, h[:K, lane].copy(), self.T
 
-        def density(x: np.ndarray) -> float:
-            return quadratic(np.linalg.solve(T, x), A, h) / spread**2
+            def density(x: np.ndarray, A=A, b=b, T=T) -> float:
+                return quadratic(np.linalg.solve(T, x), A, b) / spread**2
 
-        y[:] = np.linalg.solve(T, self.move(self.calls, density, False))
-        self.T = np.eye(K)
+            h[:K, lane] = np.linalg.solve(T, self.move(self.calls, density, False))
+            self.T = np.eye(K)
 
     def draw_entries(self, s, x, A, h, half) -> None:
         A = symmetric(A[: x.size, : x.size])
@@ -171,16 +177,14 @@ class Draws:
         return float(self.move(part, lambda x: b * x - 0.5 * p * x**2, True))
 
     def run(self) -> None:
-        names = ("draw_rows", "draw_rows_sparse", "draw_volume")
+        names = ("draw_rows", "draw_volume")
         names += ("draw_entries_dense", "draw_entries_sparse")
         python = {name: getattr(updates, name).py_func for name in names}
         last = {"solve_and_draw": self.solve_and_draw, "_draw_entries": self.draw_entries}
         last["_assemble_singular"] = self.assemble_singular
         with (
             mock.patch.multiple(updates, **python),
-            mock.patch.multiple(
-                rows, draw_rows=python["draw_rows"], solve_and_draw=self.solve_and_draw
-            ),
+            mock.patch.object(rows, "solve_and_draw", self.solve_and_draw),
             mock.patch.multiple(
                 entries, _row=entries._row.py_func, truncated_normal=self.truncated_normal
             ),

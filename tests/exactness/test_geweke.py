@@ -171,17 +171,19 @@ MUTATIONS = {
     "stale data": ("GGG", "dense", False, stale_columns),
     # Lines of the compiled kernels
     "rows: a stream for every two rows": ("GGG", "dense", False, rebuilt(
-        rows, "seed_stream(key, i, s)", "seed_stream(key, i // 2, s)")),
+        rows, "seed_stream(key, row, s)", "seed_stream(key, row // 2, s)")),
     "rows, sparse: a stream for every two rows": ("GLL", "sparse", False, rebuilt(
-        rows, "seed_stream(key, i, s)", "seed_stream(key, i // 2, s)")),
+        rows, "seed_stream(key, row, s)", "seed_stream(key, row // 2, s)")),
     "entries: a stream for every two rows": ("GGGU", "dense", False, rebuilt(
         entries, "seed_stream(key, i, s)", "seed_stream(key, i // 2, s)")),
     "entries, sparse: a stream for every two rows": ("GGGU", "sparse", False, rebuilt(
         entries, "seed_stream(key, i, s)", "seed_stream(key, i // 2, s)")),
     "rows: sign of the data": ("GGG", "dense", False, rebuilt(
-        rows, "shift[k] + tau * rhs", "shift[k] - tau * rhs")),
+        rows, "shift[k] + tau * g[k]", "shift[k] - tau * g[k]")),
+    "rows: gaps added, not subtracted": ("GGG", "dense", False, rebuilt(
+        rows, "(-tau, tau) if flipped", "(tau, tau) if flipped")),
     "rows: prior's linear term left out": ("GGGW", "dense", False, rebuilt(
-        rows, "shift[k] + tau * rhs", "tau * rhs")),
+        rows, "shift[k] + tau * g[k]", "tau * g[k]")),
     "entries: sign of the coupling": ("GL21", "dense", False, rebuilt(
         entries, "linear[k] - coupling", "linear[k] + coupling")),
     "entries: stale residual": ("GEE", "dense", False, rebuilt(
@@ -193,7 +195,7 @@ MUTATIONS = {
     "counts: last factor gets nothing": ("PGGG", "dense", False, rebuilt(
         counts, "for k in range(K - 1):", "for k in range(K - 2):")),
     "noise: sum over K entries of a row": ("GGG", "dense", False, rebuilt(
-        rows, "total += (values[t] - fit)", "total += (t < indptr[i] + K) * (values[t] - fit)")),
+        rows, "square += residual", "square += residual * (t < indptr[i] + 2)")),
 }
 WRONG_MOVES = {
     "a wrong power": ("GEE", patched(sampler, "joint_scale_terms", extra_power)),

@@ -62,7 +62,8 @@ def test_equal_rows_are_independent(name, kind, verdict):
 @pytest.mark.parametrize("module", [rows, entries, counts], ids=["rows", "entries", "counts"])
 @pytest.mark.parametrize("kind", ["dense", "sparse"])
 def test_a_stream_for_every_two_rows_is_noticed(module, kind, monkeypatch, verdict):
-    rebuilt(module, "seed_stream(key, i, s)", "seed_stream(key, i // 2, s)")(monkeypatch)
+    row = "row" if module is rows else "i"
+    rebuilt(module, f"seed_stream(key, {row}, s)", f"seed_stream(key, {row} // 2, s)")(monkeypatch)
     name = {rows: "GGG", entries: "GEE", counts: "PGG"}[module]
     broken = f"{module.__name__.split('.')[-1]}, {kind}: a stream for every two rows"
     verdict.rejects(TEST, broken, worst_score(draws(name, kind)) > LIMIT)

@@ -17,19 +17,25 @@ from bayesmf.kernels.special import (
     truncated_normal,
 )
 
-# Codes of the distributions that ``fill`` draws from; the numbers are part of no stream.
+# Codes of the distributions; the numbers are part of no stream. The common ones have a kernel of
+# their own, so that most models need not wait for the others to be compiled.
 NORMAL, GAMMA, EXPONENTIAL, TRUNCATED, INVERSE_GAUSSIAN, GIG = range(6)
+COMMON = (NORMAL, GAMMA, EXPONENTIAL)
 
 
 @kernel
-def _draw(kind, s, a, b, c):
-    """One draw: the meaning of (a, b, c) is that of the distribution."""
+def _draw(kind, s, a, b):
+    """One draw of a common distribution: the meaning of (a, b) is that of the distribution."""
     if kind == NORMAL:  # linear term, precision
         return a / b + normal(s) / math.sqrt(b)
     if kind == GAMMA:  # shape, rate
         return gamma(s, a) / b
-    if kind == EXPONENTIAL:  # rate
-        return exponential(s) / a
+    return exponential(s) / a  # rate
+
+
+@kernel
+def _draw_special(kind, s, a, b, c):
+    """One draw of any other distribution."""
     if kind == TRUNCATED:  # linear term, precision
         return truncated_normal(s, b, a)
     if kind == INVERSE_GAUSSIAN:  # mean, shape
@@ -46,7 +52,21 @@ def _draw(kind, s, a, b, c):
 
 
 @kernel
-def fill(start, stop, key, kind, a, b, c, out):
+def fill_common(start, stop, key, kind, a, b, out):
+    """Fill rows start..stop of ``out`` (n, K); a and b have shape (n or 1, K or 1)."""
+    s = np.empty(4, np.uint64)
+    for i in range(start, stop):
+        seed_stream(key, i, s)
+        ia = i if a.shape[0] > 1 else 0
+        ib = i if b.shape[0] > 1 else 0
+        for k in range(out.shape[1]):
+            ka = k if a.shape[1] > 1 else 0
+            kb = k if b.shape[1] > 1 else 0
+            out[i, k] = _draw(kind, s, a[ia, ka], b[ib, kb])
+
+
+@kernel
+def fill_special(start, stop, key, kind, a, b, c, out):
     """Fill rows start..stop of ``out`` (n, K); a, b, c have shape (n or 1, K or 1)."""
     s = np.empty(4, np.uint64)
     for i in range(start, stop):
@@ -58,7 +78,7 @@ def fill(start, stop, key, kind, a, b, c, out):
             ka = k if a.shape[1] > 1 else 0
             kb = k if b.shape[1] > 1 else 0
             kc = k if c.shape[1] > 1 else 0
-            out[i, k] = _draw(kind, s, a[ia, ka], b[ib, kb], c[ic, kc])
+            out[i, k] = _draw_special(kind, s, a[ia, ka], b[ib, kb], c[ic, kc])
 
 
 @kernel

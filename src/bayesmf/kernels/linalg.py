@@ -1,20 +1,30 @@
-"""Small symmetric matrices: products and Cholesky factors in 4 x 4 tiles.
+"""Small symmetric matrices, in vectors: Gram matrices, and Cholesky factors of several at once.
 
-A tile is sixteen dot products over the same eight vectors: sums only, nothing stored on the way,
-so that they stay in vector registers. Arrays are padded with zeros to whole tiles, and rows to
-whole vectors.
+A Gram matrix is summed in tiles of a few rows and one or two vectors of columns, which stay in
+registers while the terms go by. Factors and solutions are computed for `LANES` systems at a time:
+an array has the lanes as its last axis, a vector holds one entry of all systems, and no operation
+ever mixes lanes. Matrices are padded to whole tiles, with ones on the diagonal.
 """
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
-from bayesmf._jit import kernel
+from bayesmf._jit import (
+    LANES,
+    at,
+    inverse_root,
+    kernel,
+    lifted,
+    load,
+    minus_product,
+    plus_product,
+    product,
+    splat,
+    store,
+)
 
 TILE = 4
-LANES = 8  # doubles in the widest vector register
 
 
 @kernel
@@ -33,136 +43,250 @@ def stride(n):
     return whole + LANES if whole % 64 == 0 else whole
 
 
-@kernel(reassociate=True)
-def _tile(A, a, B, b, n):
-    """Products of rows a..a+3 of A with rows b..b+3 of B over their first n columns."""
-    a0, a1, a2, a3 = A[a], A[a + 1], A[a + 2], A[a + 3]
-    b0, b1, b2, b3 = B[b], B[b + 1], B[b + 2], B[b + 3]
-    s00 = s01 = s02 = s03 = 0.0
-    s10 = s11 = s12 = s13 = 0.0
-    s20 = s21 = s22 = s23 = 0.0
-    s30 = s31 = s32 = s33 = 0.0
-    for t in range(n):
-        x0, x1, x2, x3 = a0[t], a1[t], a2[t], a3[t]
-        y0, y1, y2, y3 = b0[t], b1[t], b2[t], b3[t]
-        s00 += x0 * y0
-        s01 += x0 * y1
-        s02 += x0 * y2
-        s03 += x0 * y3
-        s10 += x1 * y0
-        s11 += x1 * y1
-        s12 += x1 * y2
-        s13 += x1 * y3
-        s20 += x2 * y0
-        s21 += x2 * y1
-        s22 += x2 * y2
-        s23 += x2 * y3
-        s30 += x3 * y0
-        s31 += x3 * y1
-        s32 += x3 * y2
-        s33 += x3 * y3
-    return (
-        (s00, s01, s02, s03),
-        (s10, s11, s12, s13),
-        (s20, s21, s22, s23),
-        (s30, s31, s32, s33),
-    )
+@kernel
+def _wide_tile(F, indices, first, last, a, b, A):
+    """Rows a..a+3 and two vectors of columns from b on, of the sum over the terms."""
+    w = F.shape[1]
+    p = a * w + b
+    s00 = s01 = s10 = s11 = s20 = s21 = s30 = s31 = splat(0.0)
+    for t in range(first, last):
+        q = at(indices, t) * w
+        f0, f1 = load(F, q + b), load(F, q + b + LANES)
+        x0, x1 = splat(at(F, q + a)), splat(at(F, q + a + 1))
+        x2, x3 = splat(at(F, q + a + 2)), splat(at(F, q + a + 3))
+        s00, s01 = plus_product(s00, x0, f0), plus_product(s01, x0, f1)
+        s10, s11 = plus_product(s10, x1, f0), plus_product(s11, x1, f1)
+        s20, s21 = plus_product(s20, x2, f0), plus_product(s21, x2, f1)
+        s30, s31 = plus_product(s30, x3, f0), plus_product(s31, x3, f1)
+    store(A, p, s00)
+    store(A, p + LANES, s01)
+    store(A, p + w, s10)
+    store(A, p + w + LANES, s11)
+    store(A, p + 2 * w, s20)
+    store(A, p + 2 * w + LANES, s21)
+    store(A, p + 3 * w, s30)
+    store(A, p + 3 * w + LANES, s31)
 
 
 @kernel
-def gram(Ft, n, out):
-    """Lower triangle (whole tiles) of Ft Ft^T over the first n columns of Ft (tiles, padded n)."""
-    size = Ft.shape[0]
-    for a in range(0, size, TILE):
-        for b in range(0, a + 1, TILE):
-            r0, r1, r2, r3 = _tile(Ft, a, Ft, b, n)
-            for c in range(TILE):
-                out[a, b + c] = r0[c]
-                out[a + 1, b + c] = r1[c]
-                out[a + 2, b + c] = r2[c]
-                out[a + 3, b + c] = r3[c]
+def _tile(F, indices, first, last, a, b, A):
+    """Rows a..a+3 and one vector of columns from b on, of the sum over the terms."""
+    w = F.shape[1]
+    p = a * w + b
+    s0 = s1 = s2 = s3 = splat(0.0)
+    for t in range(first, last):
+        q = at(indices, t) * w
+        f = load(F, q + b)
+        s0 = plus_product(s0, splat(at(F, q + a)), f)
+        s1 = plus_product(s1, splat(at(F, q + a + 1)), f)
+        s2 = plus_product(s2, splat(at(F, q + a + 2)), f)
+        s3 = plus_product(s3, splat(at(F, q + a + 3)), f)
+    store(A, p, s0)
+    store(A, p + w, s1)
+    store(A, p + 2 * w, s2)
+    store(A, p + 3 * w, s3)
 
 
 @kernel
-def cholesky(A, L, K):
-    """Set L to the lower Cholesky factor of A (both padded: whole tiles, rows of whole vectors).
+def sum_gram(F, indices, first, last, A):
+    """Set the lower triangle of A to the sum of f f^T over the rows f = F[indices[first:last]].
 
-    A is destroyed. A pivot that rounding has pushed to zero or below is lifted to the rounding
-    error of its diagonal entry: such a direction is known to all its digits already.
+    F and A have rows of whole vectors, A has whole tiles of rows.
     """
-    size = padded(K, TILE)
-    L[:] = 0.0
-    for a in range(K, size):
-        for b in range(size):
-            A[a, b] = 1.0 if a == b else 0.0
-    for b in range(0, size, TILE):
-        n = padded(b, LANES)  # columns from b on are still zero
-        for a in range(b, size, TILE):
-            if b > 0:
-                r0, r1, r2, r3 = _tile(L, a, L, b, n)
-                for c in range(TILE):
-                    A[a, b + c] -= r0[c]
-                    A[a + 1, b + c] -= r1[c]
-                    A[a + 2, b + c] -= r2[c]
-                    A[a + 3, b + c] -= r3[c]
-            if a == b:
-                _factor_tile(A, L, b)
-            else:
-                _solve_tile(A, L, a, b)
+    for a in range(0, A.shape[0], TILE):
+        vectors = (a + TILE + LANES - 1) // LANES
+        for v in range(0, vectors - 1, 2):
+            _wide_tile(F, indices, first, last, a, v * LANES, A)
+        if vectors % 2 == 1:
+            _tile(F, indices, first, last, a, (vectors - 1) * LANES, A)
 
 
 @kernel
-def _factor_tile(A, L, b):
-    """Cholesky factor of the diagonal tile at b, what is left of it after elimination."""
-    for j in range(b, b + TILE):
-        gone = 0.0  # what elimination took from the diagonal entry
-        for c in range(j):
-            gone += L[j, c] * L[j, c]
-        pivot = A[j, j]
-        for c in range(b, j):
-            pivot -= L[j, c] * L[j, c]
-        pivot = max(pivot, 1e-15 * (pivot + gone), 1e-300)
-        root = math.sqrt(pivot)
-        L[j, j] = root
-        for i in range(j + 1, b + TILE):
-            total = A[i, j]
-            for c in range(b, j):
-                total -= L[i, c] * L[j, c]
-            L[i, j] = total / root
-
-
-@kernel
-def _solve_tile(A, L, a, b):
-    """Rows a..a+3 of the factor in the columns of the tile at b."""
-    for i in range(a, a + TILE):
-        for j in range(b, b + TILE):
-            total = A[i, j]
-            for c in range(b, j):
-                total -= L[i, c] * L[j, c]
-            L[i, j] = total / L[j, j]
-
-
-@kernel(reassociate=True)
-def solve_and_draw(L, h, z, K, spread, x):
-    """Set x to A^-1 h + spread * L^-T z, where L L^T = A; h is destroyed."""
-    for j in range(K):
-        row = L[j]
-        total = h[j]
-        for c in range(j):
-            total -= row[c] * h[c]
-        h[j] = total / row[j]
-    for j in range(K):
-        h[j] += spread * z[j]
-    for j in range(K - 1, -1, -1):
-        row = L[j]
-        value = h[j] / row[j]
-        x[j] = value
-        for c in range(j):
-            h[c] -= value * row[c]
+def project(F, indices, values, first, last, g):
+    """Set g to the sum of r f over the rows f = F[indices[first:last]] and the values r."""
+    w = F.shape[1]
+    one = splat(1.0)
+    whole = last - (last - first) % 4
+    for b in range(0, w, LANES):
+        s0 = s1 = s2 = s3 = splat(0.0)
+        for t in range(first, whole, 4):
+            s0 = plus_product(s0, splat(at(values, t)), load(F, at(indices, t) * w + b))
+            s1 = plus_product(s1, splat(at(values, t + 1)), load(F, at(indices, t + 1) * w + b))
+            s2 = plus_product(s2, splat(at(values, t + 2)), load(F, at(indices, t + 2) * w + b))
+            s3 = plus_product(s3, splat(at(values, t + 3)), load(F, at(indices, t + 3) * w + b))
+        for t in range(whole, last):
+            s0 = plus_product(s0, splat(at(values, t)), load(F, at(indices, t) * w + b))
+        store(g, b, plus_product(plus_product(s0, one, s1), one, plus_product(s2, one, s3)))
 
 
 @kernel
 def workspace(K):
-    """Two padded K x K arrays for ``cholesky``."""
+    """Matrices (size, size, LANES), the identity, and two arrays of vectors (size, LANES)."""
     size = padded(K, TILE)
-    return np.zeros((size, padded(size, LANES))), np.zeros((size, padded(size, LANES)))
+    A = np.zeros((size, size, LANES))
+    for k in range(size):
+        A[k, k] = 1.0
+    return A, np.zeros((size, LANES)), np.zeros((size, LANES))
+
+
+@kernel
+def _eliminate(A, a, b):
+    """Subtract from the tile at (a, b) what the columns before b account for."""
+    w = A.shape[1] * LANES
+    p, q = a * w, b * w
+    e = p + b * LANES
+    s00, s01, s02, s03 = load(A, e), load(A, e + 8), load(A, e + 16), load(A, e + 24)
+    e += w
+    s10, s11, s12, s13 = load(A, e), load(A, e + 8), load(A, e + 16), load(A, e + 24)
+    e += w
+    s20, s21, s22, s23 = load(A, e), load(A, e + 8), load(A, e + 16), load(A, e + 24)
+    e += w
+    s30, s31, s32, s33 = load(A, e), load(A, e + 8), load(A, e + 16), load(A, e + 24)
+    for _ in range(b):
+        y0, y1, y2, y3 = load(A, q), load(A, q + w), load(A, q + 2 * w), load(A, q + 3 * w)
+        x = load(A, p)
+        s00, s01 = minus_product(s00, x, y0), minus_product(s01, x, y1)
+        s02, s03 = minus_product(s02, x, y2), minus_product(s03, x, y3)
+        x = load(A, p + w)
+        s10, s11 = minus_product(s10, x, y0), minus_product(s11, x, y1)
+        s12, s13 = minus_product(s12, x, y2), minus_product(s13, x, y3)
+        x = load(A, p + 2 * w)
+        s20, s21 = minus_product(s20, x, y0), minus_product(s21, x, y1)
+        s22, s23 = minus_product(s22, x, y2), minus_product(s23, x, y3)
+        x = load(A, p + 3 * w)
+        s30, s31 = minus_product(s30, x, y0), minus_product(s31, x, y1)
+        s32, s33 = minus_product(s32, x, y2), minus_product(s33, x, y3)
+        p += LANES
+        q += LANES
+    _store_row(A, p, s00, s01, s02, s03)
+    _store_row(A, p + w, s10, s11, s12, s13)
+    _store_row(A, p + 2 * w, s20, s21, s22, s23)
+    _store_row(A, p + 3 * w, s30, s31, s32, s33)
+
+
+@kernel
+def _store_row(A, p, s0, s1, s2, s3):
+    """Write one row of a tile."""
+    store(A, p, s0)
+    store(A, p + LANES, s1)
+    store(A, p + 2 * LANES, s2)
+    store(A, p + 3 * LANES, s3)
+
+
+@kernel
+def _solve_tile(A, a, b):
+    """Rows a..a+3 of the factor in the columns of the tile at b, after elimination."""
+    w = A.shape[1] * LANES
+    q = b * w + b * LANES
+    for i in range(a, a + TILE):
+        p = i * w + b * LANES
+        for j in range(TILE):
+            s = load(A, p + j * LANES)
+            for c in range(j):
+                s = minus_product(s, load(A, p + c * LANES), load(A, q + j * w + c * LANES))
+            store(A, p + j * LANES, product(s, load(A, q + j * w + j * LANES)))
+
+
+@kernel
+def _factor_tile(A, a, floor):
+    """Factor the tile at (a, a), after elimination.
+
+    A pivot that rounding has pushed to zero or below is lifted to the rounding error of its
+    diagonal entry: such a direction is known to all its digits already.
+    """
+    w = A.shape[1] * LANES
+    d = a * (w + LANES)
+    for j in range(TILE):
+        r = d + j * w
+        p = load(A, r + j * LANES)
+        for c in range(j):
+            x = load(A, r + c * LANES)
+            p = minus_product(p, x, x)
+        inverse = inverse_root(lifted(p, load(floor, (a + j) * LANES)))
+        store(A, r + j * LANES, inverse)
+        for i in range(j + 1, TILE):
+            e = d + i * w
+            s = load(A, e + j * LANES)
+            for c in range(j):
+                s = minus_product(s, load(A, e + c * LANES), load(A, r + c * LANES))
+            store(A, e + j * LANES, product(s, inverse))
+
+
+@kernel
+def cholesky(A):
+    """Replace A (size, size, LANES) by its lower Cholesky factors, the diagonal inverted."""
+    size = A.shape[0]
+    floor = np.empty((size, LANES))
+    for k in range(size):
+        diagonal = load(A, k * (size + 1) * LANES)
+        store(floor, k * LANES, lifted(product(splat(1e-15), diagonal), splat(1e-300)))
+    for a in range(0, size, TILE):
+        for b in range(0, a, TILE):
+            _eliminate(A, a, b)
+            _solve_tile(A, a, b)
+        _eliminate(A, a, a)
+        _factor_tile(A, a, floor)
+
+
+@kernel
+def _forward(L, h):
+    """Replace h by L^-1 h."""
+    w = L.shape[1] * LANES
+    for j in range(0, L.shape[0], TILE):
+        r, e = j * w, j * LANES
+        s0, s1, s2, s3 = load(h, e), load(h, e + 8), load(h, e + 16), load(h, e + 24)
+        for c in range(0, e, LANES):
+            x = load(h, c)
+            s0 = minus_product(s0, load(L, r + c), x)
+            s1 = minus_product(s1, load(L, r + w + c), x)
+            s2 = minus_product(s2, load(L, r + 2 * w + c), x)
+            s3 = minus_product(s3, load(L, r + 3 * w + c), x)
+        d = r + e
+        s0 = product(s0, load(L, d))
+        d += w
+        s1 = product(minus_product(s1, load(L, d), s0), load(L, d + 8))
+        d += w
+        s2 = minus_product(minus_product(s2, load(L, d), s0), load(L, d + 8), s1)
+        s2 = product(s2, load(L, d + 16))
+        d += w
+        s3 = minus_product(minus_product(s3, load(L, d), s0), load(L, d + 8), s1)
+        s3 = product(minus_product(s3, load(L, d + 16), s2), load(L, d + 24))
+        _store_row(h, e, s0, s1, s2, s3)
+
+
+@kernel
+def _backward(L, h):
+    """Replace h by L^-T h."""
+    size, w = L.shape[0], L.shape[1] * LANES
+    for j in range(size - TILE, -1, -TILE):
+        e = j * LANES
+        s0, s1, s2, s3 = load(h, e), load(h, e + 8), load(h, e + 16), load(h, e + 24)
+        for c in range(j + TILE, size):
+            x, p = load(h, c * LANES), c * w + e
+            s0 = minus_product(s0, load(L, p), x)
+            s1 = minus_product(s1, load(L, p + 8), x)
+            s2 = minus_product(s2, load(L, p + 16), x)
+            s3 = minus_product(s3, load(L, p + 24), x)
+        d = (j + 3) * w + e
+        s3 = product(s3, load(L, d + 24))
+        s2 = minus_product(s2, load(L, d + 16), s3)
+        s1 = minus_product(s1, load(L, d + 8), s3)
+        s0 = minus_product(s0, load(L, d), s3)
+        d -= w
+        s2 = product(s2, load(L, d + 16))
+        s1 = minus_product(s1, load(L, d + 8), s2)
+        s0 = minus_product(s0, load(L, d), s2)
+        d -= w
+        s1 = product(s1, load(L, d + 8))
+        s0 = minus_product(s0, load(L, d), s1)
+        s0 = product(s0, load(L, d - w))
+        _store_row(h, e, s0, s1, s2, s3)
+
+
+@kernel
+def solve_and_draw(L, h, z, spread):
+    """Replace h by A^-1 h + spread * L^-T z, given the factors of ``cholesky``."""
+    _forward(L, h)
+    for j in range(0, h.size, LANES):
+        store(h, j, plus_product(load(h, j), splat(spread), load(z, j)))
+    _backward(L, h)

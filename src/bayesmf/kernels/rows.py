@@ -2,146 +2,147 @@
 
 Two steps. A Gram step reduces the data of a row to G = sum f f^T and g = sum r f over its observed
 entries, f being the other side's factors. A draw step adds the prior and draws. G is stored as the
-packed lower triangle, row by row: K (K + 1) / 2 numbers.
+packed lower triangle, row by row: K (K + 1) / 2 numbers. F always has rows of whole vectors, filled
+up with zeros.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from bayesmf._jit import kernel
+from bayesmf._jit import LANES, at, gather, kernel, load, plus_product, splat, store, total
 from bayesmf.kernels.linalg import (
-    LANES,
     TILE,
     cholesky,
-    gram,
     padded,
+    project,
     solve_and_draw,
-    stride,
+    sum_gram,
     workspace,
 )
 from bayesmf.kernels.random import normal, seed_stream
 
 
-@kernel(reassociate=True)
-def _project(Ft, r, n, K, out):
-    """Set out to Ft r over the first n columns."""
+@kernel
+def _enough_left(whole, A, K):
+    """Whether whole - A keeps so much of every diagonal entry that rounding errors do not grow."""
+    enough = True
     for k in range(K):
-        f = Ft[k]
-        total = 0.0
-        for t in range(n):
-            total += f[t] * r[t]
-        out[k] = total
+        enough = enough and whole[k, k] - A[k, k] >= 0.1 * whole[k, k]
+    return enough
 
 
 @kernel
-def gram_sparse(start, stop, indptr, indices, values, F, packed, rhs):
-    """Gram step from lists of observed entries, F (m, K).
+def _gram_row(i, K, F, indptr, indices, gaps_indptr, gaps, whole, A):
+    """Set A to the sum of f f^T over the entries of row i, or over its gaps; return which (True).
 
-    Fills packed[i - start] and rhs[i - start] for the rows start..stop.
+    With ``whole``, the sum over all rows of F, the Gram matrix follows from the sum over the gaps,
+    which is less work if they are few. It is empty where that is never worth while.
     """
-    K = F.shape[1]
-    longest = 0
+    first, last = indptr[i], indptr[i + 1]
+    if whole.size > 0:
+        begin, end = gaps_indptr[i], gaps_indptr[i + 1]
+        if end - begin < last - first:
+            sum_gram(F, gaps, begin, end, A)
+            if _enough_left(whole, A, K):
+                return True
+    sum_gram(F, indices, first, last, A)
+    return False
+
+
+@kernel
+def gram_rows(start, stop, F, indptr, indices, values, gaps_indptr, gaps, whole, packed, rhs):
+    """Gram step for the rows start..stop into packed[i - start] and rhs[i - start]."""
+    K = rhs.shape[1]
+    A, g = np.empty((padded(K, TILE), F.shape[1])), np.empty(F.shape[1])
     for i in range(start, stop):
-        longest = max(longest, indptr[i + 1] - indptr[i])
-    buffer = np.zeros(padded(K, TILE) * stride(longest))
-    r = np.zeros(stride(longest))
-    A, _ = workspace(K)
-    for i in range(start, stop):
-        first = indptr[i]
-        n = indptr[i + 1] - first
-        whole = padded(n, LANES)
-        width = stride(n)
-        Ft = buffer[: padded(K, TILE) * width].reshape((padded(K, TILE), width))
-        for t in range(n):
-            f = F[indices[first + t]]
-            r[t] = values[first + t]
-            for k in range(K):
-                Ft[k, t] = f[k]
-        for t in range(n, whole):
-            r[t] = 0.0
-            for k in range(K):
-                Ft[k, t] = 0.0
-        Ft[K:] = 0.0
-        gram(Ft, whole, A)
-        _project(Ft, r, whole, K, rhs[i - start])
+        flipped = _gram_row(i, K, F, indptr, indices, gaps_indptr, gaps, whole, A)
+        project(F, indices, values, indptr[i], indptr[i + 1], g)
         position = 0
         for a in range(K):
+            rhs[i - start, a] = g[a]
             for b in range(a + 1):
-                packed[i - start, position] = A[a, b]
+                packed[i - start, position] = whole[a, b] - A[a, b] if flipped else A[a, b]
                 position += 1
 
 
 @kernel
-def pack_outer(F, out):
-    """Packed outer products f f^T of the rows of F: out (m, K (K + 1) / 2)."""
-    K = F.shape[1]
-    for j in range(F.shape[0]):
-        position = 0
-        for a in range(K):
-            for b in range(a + 1):
-                out[j, position] = F[j, a] * F[j, b]
-                position += 1
+def _assemble(G, weight, whole, whole_weight, precision, A):
+    """Set A, lane by lane, to precision + weight * G + whole_weight * whole."""
+    K, w = precision.shape[0], whole.shape[1]
+    c, d = load(weight, 0), load(whole_weight, 0)
+    for a in range(K):
+        for b in range(a + 1):
+            x = plus_product(splat(precision[a, b]), c, gather(G, a * w + b, G.shape[1]))
+            if whole.shape[0] > 0:
+                x = plus_product(x, d, splat(whole[a, b]))
+            store(A, (a * A.shape[1] + b) * LANES, x)
+
+
+def row_workspace(K):
+    """Return what ``draw_rows`` works in: too large to ask the system for it again and again."""
+    # A row of G is a Gram matrix; the rows begin at different places of the cache.
+    return *workspace(K), np.zeros((LANES, padded(K, TILE) * padded(K, LANES) + LANES))
 
 
 @kernel
-def draw_rows(start, stop, key, X, packed, rhs, tau, precision, diagonal, linear):
-    """Draw step for rows start..stop of X (n, K), in place.
+def draw_rows(
+    start, stop, key, X, F, indptr, indices, values, gaps_indptr, gaps, whole, rhs,
+    tau, precision, diagonal, linear, A, h, z, G,
+):  # fmt: skip
+    """Gram step and draw step for rows start..stop of X (n, K), in place, `LANES` rows at a time.
 
-    packed (1 or stop - start, K (K + 1) / 2) and rhs (stop - start, K) come from the Gram step. The
-    prior adds ``precision`` (K, K), ``diagonal`` (1 or n, K) and ``linear`` (1 or n, K).
+    ``rhs`` (stop - start, whole vectors) holds the sums of r f, if it is not empty. The prior adds
+    ``precision`` (K, K), ``diagonal`` (1 or n, K) and ``linear`` (1 or n, K). The last four
+    arguments are the ``row_workspace``.
     """
-    K = X.shape[1]
-    A, L = workspace(K)
-    h = np.empty(K)
-    z = np.empty(K)
+    K, w, size = X.shape[1], F.shape[1], A.shape[0]
+    own_rhs, weight, whole_weight = np.empty(w), np.zeros(LANES), np.zeros(LANES)
     s = np.empty(4, np.uint64)
-    shared = packed.shape[0] == 1 and diagonal.shape[0] == 1
-    for i in range(start, stop):
-        if i == start or not shared:
-            own = diagonal[i if diagonal.shape[0] > 1 else 0]
-            source = packed[0 if packed.shape[0] == 1 else i - start]
-            position = 0
-            for a in range(K):
-                for b in range(a + 1):
-                    A[a, b] = precision[a, b] + tau * source[position]
-                    position += 1
-                A[a, a] += own[a]
-            cholesky(A, L, K)
-        shift = linear[i if linear.shape[0] > 1 else 0]
-        seed_stream(key, i, s)
-        for k in range(K):
-            h[k] = shift[k] + tau * rhs[i - start, k]
-            z[k] = normal(s)
-        solve_and_draw(L, h, z, K, 1.0, X[i])
+    complete = whole.size > 0 and gaps.size == 0
+    if complete:
+        G[:] = 0.0
+    for i in range(start, stop, LANES):
+        rows = min(LANES, stop - i)
+        for lane in range(rows):
+            row = i + lane
+            gram = G[lane, : size * w].reshape((size, w))
+            flipped = complete or _gram_row(
+                row, K, F, indptr, indices, gaps_indptr, gaps, whole, gram
+            )
+            weight[lane], whole_weight[lane] = (-tau, tau) if flipped else (tau, 0.0)
+            g = rhs[row - start] if rhs.shape[0] > 0 else own_rhs
+            if rhs.shape[0] == 0:
+                project(F, indices, values, indptr[row], indptr[row + 1], g)
+            shift = linear[row if linear.shape[0] > 1 else 0]
+            seed_stream(key, row, s)
+            for k in range(K):
+                h[k, lane] = shift[k] + tau * g[k]
+                z[k, lane] = normal(s)
+        if i == start or not complete or diagonal.shape[0] > 1:
+            _assemble(G, weight, whole, whole_weight, precision, A)
+            for lane in range(LANES):
+                own = diagonal[min(i + lane, diagonal.shape[0] - 1)]
+                for k in range(K):
+                    A[k, k, lane] += own[k]
+            cholesky(A)
+        solve_and_draw(A, h, z, 1.0)
+        for lane in range(rows):
+            for k in range(K):
+                X[i + lane, k] = h[k, lane]
 
 
 @kernel
-def draw_rows_sparse(
-    start, stop, key, X, indptr, indices, values, F, tau, precision, diagonal, linear
-):
-    """Gram step and draw step for rows start..stop, a few rows at a time to stay in the cache."""
-    K = X.shape[1]
-    few = 16  # more than one: a single packed Gram matrix would stand for all rows
-    packed = np.empty((few, K * (K + 1) // 2))
-    rhs = np.empty((few, K))
-    for i in range(start, stop, few):
-        j = min(i + few, stop)
-        gram_sparse(i, j, indptr, indices, values, F, packed, rhs)
-        draw_rows(i, j, key, X, packed, rhs, tau, precision, diagonal, linear)
-
-
-@kernel(reassociate=True)
 def squared_errors(start, stop, indptr, indices, values, X, F, out):
-    """Set out[i] to the sum of squared residuals of row i over its observed entries."""
-    K = X.shape[1]
+    """Set out[i] to the sum of squared residuals of row i; X and F have rows of whole vectors."""
+    w = X.shape[1]
     for i in range(start, stop):
-        x = X[i]
-        total = 0.0
+        square = 0.0
         for t in range(indptr[i], indptr[i + 1]):
-            f = F[indices[t]]
-            fit = 0.0
-            for k in range(K):
-                fit += x[k] * f[k]
-            total += (values[t] - fit) * (values[t] - fit)
-        out[i] = total
+            q = at(indices, t) * w
+            fit = splat(0.0)
+            for b in range(0, w, LANES):
+                fit = plus_product(fit, load(X, i * w + b), load(F, q + b))
+            residual = at(values, t) - total(fit)
+            square += residual * residual
+        out[i] = square

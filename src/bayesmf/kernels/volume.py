@@ -16,9 +16,9 @@ from bayesmf.kernels.linalg import (
     LANES,
     TILE,
     cholesky,
-    gram,
     padded,
     solve_and_draw,
+    sum_gram,
     workspace,
 )
 from bayesmf.kernels.random import normal, seed_stream
@@ -29,52 +29,61 @@ from bayesmf.kernels.special import truncated_normal
 def _moments(X, skip, C, D):
     """X^T X without row ``skip`` (none if negative) as D C D, C with unit diagonal."""
     n, K = X.shape
-    Ft = np.zeros((padded(K, TILE), padded(n, LANES)))
+    F = np.zeros((n, padded(K, LANES)))
     for i in range(n):
         if i != skip:
-            for k in range(K):
-                Ft[k, i] = X[i, k]
+            F[i, :K] = X[i]
     for k in range(K):
         top = 0.0  # scale before squaring: factors may be huge or tiny
         for i in range(n):
-            top = max(top, abs(Ft[k, i]))
+            top = max(top, abs(F[i, k]))
         total = 0.0
         for i in range(n):
             if top > 0.0:
-                Ft[k, i] /= top
-            total += Ft[k, i] * Ft[k, i]
+                F[i, k] /= top
+            total += F[i, k] * F[i, k]
         norm = math.sqrt(total)
         D[k] = top * norm
         for i in range(n):
             if norm > 0.0:
-                Ft[k, i] /= norm
-    gram(Ft, Ft.shape[1], C)
+                F[i, k] /= norm
+    G = np.zeros((padded(K, TILE), padded(K, LANES)))
+    sum_gram(F, np.arange(n).astype(np.int32), 0, n, G)
     for a in range(K):
-        for b in range(a):
-            C[b, a] = C[a, b]
+        for b in range(a + 1):
+            C[a, b] = C[b, a] = G[a, b]
+
+
+@kernel
+def _factor(A, L):
+    """Set every lane of L to the Cholesky factor of A, of which the lower triangle is read."""
+    for a in range(A.shape[0]):
+        for b in range(a + 1):
+            L[a, b] = A[a, b]
+    cholesky(L)
 
 
 @kernel
 def inverse_moments(X, P):
     """Set P to (X^T X)^-1 and return log det X^T X; NaN where that is singular in doubles."""
     K = X.shape[1]
-    C, L = workspace(K)
-    D = np.empty(K)
+    C, D = np.empty((K, K)), np.empty(K)
+    L, _, _ = workspace(K)
     _moments(X, -1, C, D)
-    cholesky(C, L, K)
+    _factor(C, L)
     log_det = 0.0
     for k in range(K):
-        if D[k] == 0.0 or L[k, k] < 1e-4:
+        if D[k] == 0.0 or L[k, k, 0] > 1e4:  # the diagonal of L is inverted
             return np.nan
-        log_det += 2.0 * (math.log(L[k, k]) + math.log(D[k]))
+        log_det += 2.0 * (math.log(D[k]) - math.log(L[k, k, 0]))
     inverse = np.zeros((K, K))  # of L, lower triangular
     for j in range(K):
-        inverse[j, j] = 1.0 / L[j, j]
+        inverse[j, j] = L[j, j, 0]
         for i in range(j + 1, K):
             total = 0.0
             for c in range(j, i):
-                total -= L[i, c] * inverse[c, j]
-            inverse[i, j] = total / L[i, i]
+                total -= L[i, c, 0] * inverse[c, j]
+            inverse[i, j] = total * L[i, i, 0]
     for a in range(K):
         for b in range(a + 1):
             total = 0.0
@@ -124,8 +133,7 @@ def directions(X, skip, T, log_weights):
     zero eigenvalue leaves one weight, two leave none (-inf).
     """
     K = X.shape[1]
-    C, _ = workspace(K)
-    D = np.empty(K)
+    C, D = np.empty((K, K)), np.empty(K)
     V = np.empty((K, K))
     _moments(X, skip, C, D)
     _jacobi(C, V, K)
@@ -275,9 +283,9 @@ def draw_volume(key, X, packed, rhs, tau, log_gamma, ridge, nonnegative):
     The prior is exp(-gamma det(X^T X) - ridge |X|^2 / 2), on X >= 0 if ``nonnegative``.
     """
     n, K = X.shape
-    A, L = workspace(K)
-    P, B, T = np.ones((K, K)), np.ones((K, K)), np.empty((K, K))
-    h, z, y, weights = np.empty(K), np.empty(K), np.empty(K), np.empty(K)
+    L, y, z = workspace(K)
+    P, B, T, A = np.ones((K, K)), np.ones((K, K)), np.empty((K, K)), np.empty((K, K))
+    h, weights = np.empty(K), np.empty(K)
     s = np.empty(4, np.uint64)
     log_det, stale = 0.0, K > 1
     for i in range(n):
@@ -305,13 +313,13 @@ def draw_volume(key, X, packed, rhs, tau, log_gamma, ridge, nonnegative):
             _draw_entries(s, X[i], A, h, 0.5 * scale)
         else:
             for k in range(K):
-                z[k] = normal(s)
-            cholesky(A, L, K)
-            solve_and_draw(L, h, z, K, math.exp(-0.5 * scale), y)
+                y[k], z[k] = h[k], normal(s)
+            _factor(A, L)
+            solve_and_draw(L, y, z, math.exp(-0.5 * scale))
             if turned:
-                _transform(T, y, X[i])
+                _transform(T, y[:K, 0], X[i])
             else:
-                X[i] = y
+                X[i] = y[:K, 0]
         stale = not regular
         if regular and K > 1:
             log_det += math.log(_rank_one(B, X[i], 1.0, P))

@@ -1,0 +1,260 @@
+"""The same posteriors by code that is not ours: NumPyro's NUTS, and SMURFF's Gibbs sampler.
+
+Means and second moments of every cell of U V^T, observed or held out, and of the noise precision
+must agree. NUTS sees each model as its priors are stated, without the mixing variances, split
+counts and scale moves of our sampler. All limits follow from `FAMILY_ERROR`, shared out over the
+cases and their comparisons. The same comparison rejects a chain of ours with one hyperparameter
+changed.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from bayesmf import preset
+from cells import compare, draws_of, with_noise
+from verdicts import seeded
+
+pytestmark = pytest.mark.slow
+
+FAMILY_ERROR = 1e-4
+RANK = 2
+OURS = {"chains": 8, "burn_in": 300, "length": 3000}
+NUTS = {"num_chains": 16, "num_warmup": 600, "num_samples": 1500}
+NOISE = {"alpha_tau": 4.0, "beta_tau": 4.0}
+WEAK_DATA = {"alpha_tau": 40.0, "beta_tau": 160.0}
+
+
+def counts():
+    """Small random counts with five missing cells: data for every model."""
+    X = np.random.default_rng(1).poisson(1.0, (7, 5)).astype(float)
+    X[[0, 2, 3, 5, 6], [1, 4, 0, 2, 3]] = np.nan
+    return X
+
+
+# --- The models in NumPyro: a prior takes the module, hyperparameters, a side's name and length ---
+
+
+def independent(law):
+    """Entries from a law, a function of numpyro's distributions and the hyperparameters."""
+
+    def prior(npr, h, name, n):
+        return npr.sample(name, law(npr.distributions, h).expand([n, RANK]))
+
+    return prior
+
+
+def flat(npr, name, n, support):
+    constraint = getattr(npr.distributions.constraints, support)
+    return npr.sample(name, npr.distributions.ImproperUniform(constraint, (), (n, RANK)))
+
+
+def l21(npr, h, name, n):
+    X = flat(npr, name, n, "positive")
+    npr.factor(f"{name} norm", -0.5 * h["lambda"] * (X.sum(axis=1) ** 2).sum())
+    return X
+
+
+def volume(support):
+    def prior(npr, h, name, n):
+        X = flat(npr, name, n, support)
+        S = X.T @ X
+        npr.factor(f"{name} volume", -h["gamma"] * (S[0, 0] * S[1, 1] - S[0, 1] ** 2))
+        return X
+
+    return prior
+
+
+def normal_wishart(npr, h, name, n):
+    d = npr.distributions
+    S = npr.sample(f"{name} covariance", d.InverseWishart(h["nu0"], h["W0"] * np.eye(RANK)))
+    mean = npr.sample(f"{name} mean", d.MultivariateNormal(np.zeros(RANK), S / h["beta0"]))
+    return npr.sample(name, d.MultivariateNormal(mean, S).expand([n]))
+
+
+def laplace_inverse_gaussian(npr, h, name, n):
+    from jax.numpy import log
+
+    eta = flat(npr, f"{name} eta", n, "positive")
+    exponent = -h["lambda"] * (eta - h["mu"]) ** 2 / (2 * h["mu"] ** 2 * eta)
+    npr.factor(f"{name} inverse Gaussian", (exponent - 1.5 * log(eta)).sum())
+    scale = eta**-0.5 if h["reading"] == "rate" else eta
+    return npr.sample(name, npr.distributions.Laplace(0.0, scale))
+
+
+def truncated_hyper(npr, h, name, n):
+    from jax.numpy import log, sqrt
+
+    d = npr.distributions
+    mu = npr.sample(f"{name} mu", d.Normal(0.0, h["tau_mu"] ** -0.5).expand([n, RANK]))
+    tau = npr.sample(f"{name} tau", d.Gamma(h["a"], h["b"]).expand([n, RANK]))
+    odd = d.Normal(0.0, 1.0).log_cdf(mu * sqrt(tau)) - 0.5 * log(tau)
+    npr.factor(f"{name} odd factors", odd.sum())
+    return npr.sample(name, d.TruncatedNormal(mu, tau**-0.5, low=0.0))
+
+
+def gamma_hyper(npr, h, name, n):
+    d = npr.distributions
+    rate = d.Gamma(h["a_prime"], h["a_prime"] / h["b_prime"]).expand([n, 1])
+    rate = npr.sample(f"{name} rate", rate)
+    return npr.sample(name, d.Gamma(h["a"], rate).expand([n, RANK]))
+
+
+normal = independent(lambda d, h: d.Normal(0.0, h["lambda"] ** -0.5))
+exponential = independent(lambda d, h: d.Exponential(h["lambda"]))
+
+
+class Case(NamedTuple):
+    """Hyperparameters of a preset, its priors in NumPyro, and changes that must be noticed."""
+
+    h: dict[str, Any]
+    rows: Any
+    cols: Any
+    wrong: dict[str, Any]
+    noise: dict[str, float] = NOISE
+    accept: float = 0.9  # what NUTS aims at
+
+
+def same(h, prior, wrong):
+    return Case(h, prior, prior, wrong)
+
+
+# fmt: off
+CASES = {
+    "GGG": same({"lambda": 1.0}, normal, {"lambda": 1.5}),
+    "GGGU": same({"lambda": 1.0}, normal, {"lambda": 1.5}),
+    "GGGA": same({"alpha0": 3.0, "beta0": 3.0}, normal, {"beta0": 1.5}),
+    "GGGW": same({"nu0": 5.0, "W0": 2.0, "beta0": 2.0}, normal_wishart, {"W0": 1.0}),
+    "GLL": same({"eta": 0.6}, independent(lambda d, h: d.Laplace(0.0, h["eta"])), {"eta": 0.8}),
+    "GLLI": same({"mu": 1.0, "lambda": 3.0, "reading": "scale"}, laplace_inverse_gaussian,
+                 {"reading": "rate"}),
+    "GLLI-rate": same({"mu": 1.0, "lambda": 3.0, "reading": "rate"}, laplace_inverse_gaussian,
+                      {"reading": "scale"}),
+    "GVG": Case({"gamma": 0.1, "lambda": 1.0, "ridge": 0.0}, volume("real"), normal,
+                {"gamma": 0.02}, WEAK_DATA, 0.99),
+    "GEE": same({"lambda": 1.0}, exponential, {"lambda": 1.5}),
+    "GEEA": same({"alpha0": 4.0, "beta0": 4.0}, exponential, {"beta0": 2.0}),
+    "GTT": Case({"mu_U": 0.5, "tau_U": 1.0, "mu_V": -0.5, "tau_V": 0.7},
+                independent(lambda d, h: d.TruncatedNormal(h["mu_U"], h["tau_U"] ** -0.5, low=0.0)),
+                independent(lambda d, h: d.TruncatedNormal(h["mu_V"], h["tau_V"] ** -0.5, low=0.0)),
+                {"mu_V": 0.5}),
+    "GTTN": same({"tau_mu": 1.0, "a": 2.0, "b": 1.0}, truncated_hyper, {"b": 2.0}),
+    "GL21": same({"lambda": 1.0}, l21, {"lambda": 1.5}),
+    "GEG": Case({"lambda": 1.0}, exponential, normal, {"lambda": 1.5}),
+    "GVnG": Case({"gamma": 0.1, "lambda": 1.0, "ridge": 0.0}, volume("positive"), normal,
+                 {"gamma": 0.01}, WEAK_DATA, 0.99),
+    "PGG": same({"a": 1.5, "b": 1.0}, independent(lambda d, h: d.Gamma(h["a"], h["b"])),
+                {"b": 1.5}),
+    "PGGG": same({"a": 1.5, "a_prime": 3.0, "b_prime": 1.0}, gamma_hyper, {"b_prime": 1.5}),
+}
+# fmt: on
+ERROR = FAMILY_ERROR / (len(CASES) + 1)  # one share is SMURFF's
+
+
+def ours(name, seed, **changes):
+    """Draws of our sampler."""
+    case, base = CASES[name], name.removesuffix("-rate")
+    noise = {} if base.startswith("P") else case.noise
+    model = preset(base, **(noise | case.h | changes))
+    return draws_of(counts(), model, RANK, seeded(seed), **OURS)
+
+
+def in_numpyro(npr, name):
+    """The model as a function for NumPyro, which is told of the observed cells only."""
+    d, case, X = npr.distributions, CASES[name], counts()
+    cells = np.nonzero(~np.isnan(X))
+
+    def model():
+        h = case.h
+        if "alpha0" in h:
+            relevance = d.Gamma(h["alpha0"], h["beta0"]).expand([RANK])
+            h = {"lambda": npr.sample("relevance", relevance)}
+        U, V = case.rows(npr, h, "U", X.shape[0]), case.cols(npr, h, "V", X.shape[1])
+        product = npr.deterministic("product", U @ V.T)
+        if name.startswith("P"):
+            law = d.Poisson(product[cells])
+        else:
+            tau = npr.sample("tau", d.Gamma(*case.noise.values()))
+            law = d.Normal(product[cells], tau**-0.5)
+        npr.sample("data", law, obs=X[cells])
+
+    return model
+
+
+def nuts(name, seed):
+    """Draws of NumPyro's sampler, in double precision."""
+    npr = pytest.importorskip("numpyro", reason="NumPyro is not installed (extra: exactness)")
+    import jax
+    from numpyro.infer import MCMC
+    from numpyro.infer import NUTS as Kernel
+
+    npr.enable_x64()
+    kernel = Kernel(in_numpyro(npr, name), target_accept_prob=CASES[name].accept)
+    run = MCMC(kernel, **NUTS, chain_method="vectorized", progress_bar=False)
+    run.run(jax.random.PRNGKey(seeded(seed)))
+    draws = {k: np.asarray(v) for k, v in run.get_samples(group_by_chain=True).items()}
+    return with_noise(draws["product"], draws.get("tau"))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_nuts_finds_the_same_posterior(name, verdict):
+    theirs = nuts(name, 0)
+    result = compare(ours(name, 1), theirs, ERROR)
+    verdict("peers: NumPyro", name, np.abs(result.scores).max(), result.limit)
+    wrong = CASES[name].wrong
+    result = compare(ours(name, 2, **wrong), theirs, ERROR)
+    verdict.rejects("peers: NumPyro", f"{name} with {wrong}", result.rejected, str(result))
+
+
+# --- SMURFF ---------------------------------------------------------------------------------------
+
+PRECISION = 2.0
+SHARP = 1e8  # shape of a noise prior that fixes the noise, as SMURFF does
+SMURFF = {"burnin": 2000, "nsamples": 20_000}
+# What SMURFF's normal prior has built in.
+BUILT_IN = {"mu0": 0.0, "beta0": 2.0, "nu0": float(RANK), "W0": 1.0}
+
+
+def shifted():
+    """The counts without zeros, which a sparse format may drop."""
+    return counts() - 0.5
+
+
+def smurff_draws(seeds):
+    """Draws of all cells by SMURFF, one chain for each seed."""
+    smurff = pytest.importorskip("smurff", reason="SMURFF is not installed (extra: exactness)")
+    X = shifted()
+    observed = np.nonzero(~np.isnan(X))
+    train = sparse.coo_matrix((X[observed], observed), shape=X.shape)
+    runs = []
+    for seed in seeds:
+        session = smurff.TrainSession(
+            num_latent=RANK, num_threads=1, verbose=0, seed=seed, priors=["normal"] * 2, **SMURFF
+        )
+        noise = smurff.FixedNoise(PRECISION)
+        session.addTrainAndTest(train, sparse.coo_matrix(np.ones(X.shape)), noise)
+        session.init()
+        while session.step():
+            pass
+        cells = sorted(session.getTestPredictions(), key=lambda cell: tuple(cell.coords))
+        runs.append(np.transpose([cell.pred_all for cell in cells]))
+    return np.array(runs)
+
+
+def wishart_draws(seed, **changes):
+    """Draws of all cells by our GGGW with SMURFF's hyperprior and a fixed noise."""
+    fixed = {"alpha_tau": SHARP, "beta_tau": SHARP / PRECISION}
+    model = preset("GGGW", **(BUILT_IN | fixed | changes))
+    return draws_of(shifted(), model, RANK, seeded(seed), **OURS)[:, :, :-1]
+
+
+def test_smurff_finds_the_same_posterior(verdict):
+    """SMURFF's normal prior is the Wishart model with beta0 = 2, nu0 = K and W0 = I."""
+    theirs = smurff_draws(seeded(10) + np.arange(8))
+    result = compare(wishart_draws(11), theirs, ERROR)
+    verdict("peers: SMURFF", "GGGW", np.abs(result.scores).max(), result.limit)
+    for wrong in ({"W0": 1.5}, {"beta0": 1.0}):
+        result = compare(wishart_draws(12, **wrong), theirs, ERROR)
+        verdict.rejects("peers: SMURFF", f"GGGW with {wrong}", result.rejected, str(result))
