@@ -169,14 +169,22 @@ def markdown(results: dict[str, Any]) -> str:
 
 
 def readme_block(results: dict[str, Any]) -> str:
-    """What the README quotes: the targets, and the tables that are marked for it."""
-    parts = results["parts"].values()
-    claims = [claim_row(entry) for part in parts for entry in part.get("claims", ())]
-    blocks = [_heading(results), markdown_table(CLAIM_HEADER, claims)]
-    for part in parts:
+    """What the README quotes: which targets are met, and the tables that are marked for it."""
+    parts = results["parts"]
+    claims = [entry for part in parts.values() for entry in part.get("claims", ())]
+    missed = [
+        f"- {what}: {value}, target {target}"
+        for what, value, target, _ in (claim_row(entry) for entry in claims if not entry["met"])
+    ]
+    summary = f"{len(claims) - len(missed)} of {len(claims)} targets are met"
+    blocks = [_heading(results), summary + ("; not met are:" if missed else ".")]
+    blocks += ["\n".join(missed)] * bool(missed)
+    for part in parts.values():
         for entry in part.get("tables", ()):
             if entry["readme"]:
                 blocks += _section(entry)
+    if "growth" in (parts.get("scaling", {}).get("data") or {}):
+        blocks.append("![Time and memory by the number of entries](docs/images/scaling.svg)")
     return "\n\n".join(blocks)
 
 

@@ -12,7 +12,7 @@ from bayesmf.observed import ObservedMatrix
 from bayesmf.presets import preset
 from bayesmf.sampler import Problem, chain
 
-WARM_UP = 5  # sweeps after the first one that are not timed
+WARM_UP = 5  # sweeps after the first one that are not timed, fewer if they take a second
 SHORT_RUN = 5  # sweeps in a peer's short run
 BATCH_SECONDS = 0.3
 
@@ -40,8 +40,11 @@ class PresetTimer:
         self._states = chain(problem, random_state=0)
         self._state = next(self._states)
         self.first_call = time.perf_counter() - begin
-        self._seconds(WARM_UP)
-        self.sweeps = batch_length(self._seconds, batch)
+        warm = time.perf_counter()
+        for _ in range(WARM_UP):
+            if time.perf_counter() - warm < 1:
+                self._seconds(1)
+        self.sweeps = batch_length(self._seconds, batch, 1)
         self._batches: list[float] = []
 
     def _seconds(self, sweeps: int) -> float:
@@ -111,9 +114,8 @@ class CallTimer:
         return {"ms": min(rounds), "rounds_ms": rounds}
 
 
-def batch_length(seconds: Run, least: float = BATCH_SECONDS) -> int:
+def batch_length(seconds: Run, least: float = BATCH_SECONDS, sweeps: int = 4) -> int:
     """Number of sweeps that take long enough to be timed; trying them out warms up, too."""
-    sweeps = 4
     while seconds(sweeps) < least:
         sweeps *= 2
     return sweeps

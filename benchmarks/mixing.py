@@ -139,6 +139,7 @@ def part(options: Options) -> dict[str, Any]:
         f"Effective samples of {CELLS} held-out cells, median, K = {results[0]['rank']}",
         ["", "dataset", "draws", "effective", "seconds", "per second", "held-out error"],
         [[r[key] for key in (*keys, "held_out_mse")] for r in results],
+        readme=True,
     )
     return {
         "claims": claims,

@@ -7,8 +7,8 @@ entries, 25 to a row and 50 to a column, so that all work of a sweep should grow
 time is that of a sweep on one thread, since small matrices would not use a second one. The memory
 is the most that Python and NumPy hold during `bayesmf.sample`, from the given triples on, as
 tracemalloc counts it (the interpreter and the compiled kernels left out); the moments of 100 cells
-are kept instead of those of the full matrix, which is quadratic by nature. The exponent is the slope
-of a straight line through the logarithms.
+are kept instead of those of the full matrix, which is quadratic by nature. The exponent is the
+slope of a straight line through the logarithms.
 
 *Threads*: the time of a sweep on one thread over that on several, on a matrix of the size of
 MovieLens 1M at K = 20.
@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import sys
 import tracemalloc
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -56,9 +57,11 @@ def megabytes(X: ObservedMatrix, name: str) -> float:
     """The most memory that a short run takes, its own copy of the data included."""
     triples = X.triples()
     cells = tuple(index[:100] for index in triples[:2])
+    run = partial(sample, model=name, n_components=RANK, draws=1, burn_in=1, random_state=0)
+    run(np.eye(9), cells=([0], [0]))  # loads the kernels
     tracemalloc.start()
     try:
-        sample(triples, name, RANK, draws=2, burn_in=2, cells=cells, random_state=0)
+        run(triples, cells=cells)
         return tracemalloc.get_traced_memory()[1] / MB
     finally:
         tracemalloc.stop()
@@ -71,7 +74,7 @@ def exponent(sizes: list[int], figures: list[float]) -> float:
 
 def growth(options: Options) -> dict[str, Any]:
     """Time and memory of every model at every size."""
-    sizes = [1000, 3160, 10_000] if options.quick else list(SIZES)
+    sizes = [2500, 5000, 10_000] if options.quick else list(SIZES)
     found: dict[str, Any] = {"sizes": sizes, "ms": {}, "MB": {}}
     for observed in sizes:
         print(f"{observed} entries ...", file=sys.stderr)

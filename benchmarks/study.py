@@ -94,25 +94,44 @@ def measure(
     ]
 
 
-def group_claims(ratios: dict[Key, float], threads: int, share: float) -> list[dict[str, Any]]:
-    """The least ratio of every group against its target, or a share of that."""
+def least_of(group: Group, ratios: dict[Key, float]) -> Key | None:
+    """Where a group does worst; None if none of it was measured."""
+    found = [key for key in ratios if key[0] in group.models and key[2] in group.ranks]
+    return min(found, key=lambda key: ratios[key], default=None)
+
+
+def share(threads: int) -> float:
+    """Part of a group's target that is asked of so many threads."""
+    return 0.5 if threads == 1 else 1.0
+
+
+def group_claims(ratios: dict[Key, float], threads: int) -> list[dict[str, Any]]:
+    """The least ratio of every group against its target."""
     claims = []
     for group in GROUPS:
-        found = {
-            key: ratio
-            for key, ratio in ratios.items()
-            if key[0] in group.models and key[2] in group.ranks
-        }
-        if found:
-            model, dataset, rank = min(found, key=lambda key: found[key])
-            at = f"least: {model}, {dataset}, K = {rank}"
-            claims.append(
-                claim(
-                    f"study / {group.title}, {plural(threads)} ({at})",
-                    min(found.values()), "times", least=share * group.target,
-                )
-            )  # fmt: skip
+        if (key := least_of(group, ratios)) is not None:
+            at = f"least: {key[0]}, {key[1]}, K = {key[2]}"
+            title = f"study / {group.title}, {plural(threads)} ({at})"
+            least = share(threads) * group.target
+            claims.append(claim(title, ratios[key], "times", least=least))
     return claims
+
+
+def group_table(ratios: dict[int, dict[Key, float]]) -> dict[str, Any]:
+    """The least ratio of every group, by the number of threads."""
+    rows = []
+    for group in GROUPS:
+        worst = {threads: least_of(group, of) for threads, of in ratios.items()}
+        if None in worst.values():
+            continue
+        ranks = "" if group.ranks == RANKS else f", K = {', '.join(map(str, group.ranks))}"
+        row: list[Any] = [f"{group.title} ({', '.join(group.models)}){ranks}"]
+        for threads, key in worst.items():
+            row += [ratios[threads][key], f"{share(threads) * group.target:g}"]
+        rows.append(row)
+    header = ["", *(word for threads in ratios for word in (plural(threads), "target"))]
+    title = "Times faster than the study's printed runtime, least over datasets, ranks and models"
+    return table(title, header, rows, readme=True)
 
 
 def plural(threads: int) -> str:
@@ -152,14 +171,10 @@ def part(options: Options) -> dict[str, Any]:
     for r in results:
         key = (r["name"], r["dataset"], r["rank"])
         ratios.setdefault(r["threads"], {})[key] = 1000 * theirs[key] / r["ms"]
-    claims = [
-        entry
-        for threads, of in ratios.items()
-        for entry in group_claims(of, threads, 0.5 if threads == 1 else 1.0)
-    ]
+    claims = [entry for threads, of in ratios.items() for entry in group_claims(of, threads)]
     return {
         "claims": claims,
-        "tables": tables(results, ratios),
+        "tables": [group_table(ratios), *tables(results, ratios)],
         "data": results,
         "datasets": {dataset.name: dataset.facts() for dataset in datasets},
     }
