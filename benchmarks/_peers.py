@@ -4,6 +4,11 @@ All are optional (``pip install smurff myfm hpfrec pandas``). SMURFF has normal 
 sides, which is GGGW, and as many threads as the presets; it is driven step by step, which spares
 it the progress bar that its own loop draws at every sweep. myFM trains on one thread whatever is
 asked.
+
+SMURFF 1.1 holds the precision of "sampled" noise fixed on the training data; only "adaptive" noise
+follows the residuals. Where sweeps are timed it has the former, which spares it a pass over the
+data that GGGW makes. Where its draws are compared it has the latter, on data of unit variance:
+otherwise its posterior is another one, and so is the number of effective samples.
 """
 
 from __future__ import annotations
@@ -56,28 +61,32 @@ def silence() -> Iterator[None]:
             os.close(descriptor)
 
 
-def _smurff_session(X: ObservedMatrix, rank: int, threads: int, seed: int, **options: Any) -> Any:
+def _smurff_session(
+    X: ObservedMatrix, rank: int, threads: int, noise: Any, test: Any = None, **options: Any
+) -> Any:
     """A session of Bayesian probabilistic matrix factorisation with the data in it."""
     import smurff
 
     rows, cols, values = X.triples()
-    test = options.pop("test", None)
     session = smurff.TrainSession(
-        priors=["normal", "normal"], num_latent=rank, num_threads=threads, verbose=0, seed=seed,
-        **options,
-    )  # fmt: skip
-    train = sparse.coo_matrix((values, (rows, cols)), shape=X.shape)
-    session.addTrainAndTest(train, test, smurff.SampledNoise(1.0))
+        priors=["normal", "normal"], num_latent=rank, num_threads=threads, verbose=0, **options
+    )
+    session.addTrainAndTest(sparse.coo_matrix((values, (rows, cols)), shape=X.shape), test, noise)
     return session
 
 
 def smurff_run(X: ObservedMatrix, rank: int, threads: int) -> Run:
     """Bayesian probabilistic matrix factorisation by SMURFF, on the data less its mean."""
-    centred = less_mean(X)
+    import smurff
+
+    centred = shifted(X, X.mean)
 
     def run(sweeps: int) -> float:
         with silence():
-            session = _smurff_session(centred, rank, threads, 1, burnin=sweeps - 1, nsamples=1)
+            noise = smurff.SampledNoise(1.0)
+            session = _smurff_session(
+                centred, rank, threads, noise, seed=1, burnin=sweeps - 1, nsamples=1
+            )
             begin = time.perf_counter()
             session.init()
             while session.step():
@@ -99,12 +108,17 @@ def smurff_draws(
     burn_in: int, draws: int, seed: int,
 ) -> Draws:  # fmt: skip
     """Every draw of SMURFF's predictions of the cells, and the seconds of those sweeps alone."""
+    import smurff
+
     order = np.lexsort(cells[::-1])
     rows, cols = (c[order] for c in cells)
     test = sparse.coo_matrix((np.ones(rows.size), (rows, cols)), shape=X.shape)
     values, seconds = np.empty((draws, rows.size)), 0.0
     with silence():
-        session = _smurff_session(X, rank, threads, seed, burnin=burn_in, nsamples=draws, test=test)
+        session = _smurff_session(
+            X, rank, threads, smurff.AdaptiveNoise(1.0, 10.0), test,
+            seed=seed, burnin=burn_in, nsamples=draws,
+        )  # fmt: skip
         session.init()
         for sweep in range(-burn_in, draws):
             begin = time.perf_counter()
@@ -119,10 +133,10 @@ def smurff_draws(
     return Draws(values, seconds)
 
 
-def less_mean(X: ObservedMatrix) -> ObservedMatrix:
-    """Return the same matrix less the mean of its entries."""
+def shifted(X: ObservedMatrix, shift: float, scale: float = 1.0) -> ObservedMatrix:
+    """Return the matrix of (x - shift) / scale."""
     rows, cols, values = X.triples()
-    return ObservedMatrix.from_triples(rows, cols, values - X.mean, X.shape)
+    return ObservedMatrix.from_triples(rows, cols, (values - shift) / scale, X.shape)
 
 
 def myfm_run(X: ObservedMatrix, rank: int, threads: int) -> Run:

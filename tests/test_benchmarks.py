@@ -19,7 +19,7 @@ from _common import load
 from _report import Options, claim
 from bayesmf import PRESETS
 from bayesmf.splits import holdout
-from mixing import effective_size
+from mixing import compare, effective_size
 
 ROOT = Path(__file__).parents[1]
 
@@ -113,3 +113,12 @@ def test_the_effective_size_of_an_autoregression_is_known():
         draws[t] = 0.8 * draws[t - 1] + rng.normal(size=100)
     assert effective_size(draws).mean() == pytest.approx(4000 * 0.2 / 1.8, rel=0.1)
     assert effective_size(rng.normal(size=(4000, 100))).mean() == pytest.approx(4000, rel=0.1)
+
+
+def test_effective_samples_of_different_posteriors_are_not_compared():
+    cells = np.random.default_rng(0).normal(size=100)
+    one = {"dataset": "d", "per_second": 8.0, "means_of_cells": cells, "sds_of_cells": [1.0] * 100}
+    assert compare(one, one | {"per_second": 2.0})["value"] == 4.0
+    for wrong in ({"sds_of_cells": [0.5] * 100}, {"means_of_cells": cells[::-1]}):
+        found = compare(one, one | wrong)
+        assert found["value"] is None and not found["met"] and "not comparable" in found["what"]
