@@ -28,8 +28,8 @@ format: $(VENV)/.ready
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(VENV)/.ready $(VENV)/.peers  # BAYESMF_DATA names the folder of the real matrices
-	$(BIN)/python benchmarks/sweep.py
+bench: $(VENV)/.peers  # BAYESMF_DATA names the folder of the real matrices; ARGS=--quick tries it
+	$(BIN)/python benchmarks/run.py $(ARGS)
 
 $(VENV)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -40,8 +40,13 @@ $(VENV)/.exactness: $(VENV)/.ready
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev,exactness]"
 	touch $@
 
+# Where one peer cannot be installed, the benchmark goes on without it and says so.
 $(VENV)/.peers: $(VENV)/.ready
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev,peers]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev,bench]"
+	for peer in smurff myfm hpfrec; do \
+		$(BIN)/python -m pip install --quiet --disable-pip-version-check $$peer pandas || \
+		echo "$$peer: could not be installed"; \
+	done
 	touch $@
 
 clean:

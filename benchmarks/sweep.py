@@ -1,6 +1,6 @@
 """Milliseconds per Gibbs sweep of every preset, next to SMURFF and myFM in the same run.
 
-    python benchmarks/sweep.py [--repeats 3] [--ranks 5 20 50] [--threads 2] [--models GGG GGGW]
+    python benchmarks/sweep.py [--repeats 5] [--ranks 5 20 50] [--threads 2] [--models GGG GGGW]
                                [--datasets gdsc movielens] [--no-peers] [--json FILE]
 
 For every dataset and rank all presets and peers are warmed up first, then measured in rounds: each
@@ -15,26 +15,16 @@ A preset's first call (set-up, compiling the kernels or loading them from the ca
 shown apart. Presets share kernels, so the first one of a group compiles for those that follow;
 first_use.py measures a preset alone with an empty cache.
 
-The peers are optional (``pip install smurff myfm``). SMURFF has normal priors on both sides, which
-is GGGW, and as many threads as the presets; myFM trains on one thread. Both get the data less its
-mean. Their time per sweep is the difference between a long and a short run, each the best of all
-rounds, divided by the sweeps between them, so that set-up cancels. SMURFF is driven step by step,
-which spares it the progress bar that its own loop draws at every sweep.
+The peers are optional (`_peers.py` says what they are). They get the data less its mean. Their time
+per sweep is the difference between a long and a short run, each the best of all rounds, divided by
+the sweeps between them, so that set-up cancels.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
 import sys
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from importlib import import_module
 from typing import Any
-
-import numpy as np
-from scipy import sparse
 
 from _common import (
     DATASETS,
@@ -48,195 +38,41 @@ from _common import (
     watch_other_work,
     write_json,
 )
-from bayesmf.observed import ObservedMatrix
-from bayesmf.presets import PRESETS, preset
-from bayesmf.sampler import Problem, chain
+from _peers import SWEEPERS, installed
+from _report import Options, claim, table
+from _timing import BATCH_SECONDS, PresetTimer, RunTimer, Timer, in_rounds
+from bayesmf.presets import PRESETS
 
-WARM_UP = 5  # sweeps after the first one that are not timed
-SHORT_RUN = 5  # sweeps in a peer's short run
-BATCH_SECONDS = 0.3
-# The project's targets: SMURFF's time over that of GGGW, and others over GGG on GDSC at K = 20.
+# The project's targets: a peer's time over that of the preset with the same model, by dataset and
+# rank; and, on GDSC at K = 20, a preset's time over that of GGG.
 SMURFF_TARGETS = {
-    ("gdsc", 5): 2.5,
-    ("gdsc", 20): 2.5,
-    ("movielens", 5): 2.0,
-    ("movielens", 20): 2.0,
+    ("gdsc", 5): 4.0,
+    ("gdsc", 20): 4.0,
+    ("gdsc", 50): 4.0,
+    ("movielens", 5): 4.0,
+    ("movielens", 20): 3.0,
+    ("movielens", 50): 2.5,
+    ("million", 20): 5.0,
 }
+MYFM_TARGET = 8.0
 GGG_TARGETS = {"GEE": 1.0, "GVG": 3.0, "PGG": 8.0}
+LABELS = {"smurff": "SMURFF", "myfm": "myFM (one thread)"}
 BUSY = 0.1  # cores at work for other processes from which figures are not to be trusted
-
-Run = Callable[[int], float]  # seconds that so many sweeps take
-
-
-class PresetTimer:
-    """Times batches of sweeps of one chain that goes on and on."""
-
-    def __init__(self, X: ObservedMatrix, name: str, rank: int, threads: int) -> None:
-        begin = time.perf_counter()
-        problem = Problem.of(X, preset(name), rank, threads=threads)
-        self._states = chain(problem, random_state=0)
-        self._state = next(self._states)
-        self.first_call = time.perf_counter() - begin
-        self._seconds(WARM_UP)
-        self.sweeps = batch_length(self._seconds)
-        self._batches: list[float] = []
-
-    def _seconds(self, sweeps: int) -> float:
-        begin = time.perf_counter()
-        for _ in range(sweeps):
-            self._state = next(self._states)
-        return time.perf_counter() - begin
-
-    def round(self) -> None:
-        """Time one batch."""
-        self._batches.append(self._seconds(self.sweeps))
-
-    def result(self) -> dict[str, Any]:
-        """Milliseconds per sweep, whether the chain is still sound, seconds of the first call."""
-        rounds = [1000 * seconds / self.sweeps for seconds in self._batches]
-        return {
-            "ms": min(rounds),
-            "finite": bool(np.isfinite(self._state.error)),
-            "rounds_ms": rounds,
-            "sweeps_per_batch": self.sweeps,
-            "first_call_seconds": self.first_call,
-        }
-
-
-class PeerTimer:
-    """Times whole runs of a peer, short and long."""
-
-    def __init__(self, run: Run) -> None:
-        self._run = run
-        run(SHORT_RUN)
-        self.sweeps = batch_length(lambda sweeps: run(SHORT_RUN + sweeps) - run(SHORT_RUN))
-        self._short: list[float] = []
-        self._long: list[float] = []
-
-    def round(self) -> None:
-        """Time a short and a long run."""
-        self._short.append(self._run(SHORT_RUN))
-        self._long.append(self._run(SHORT_RUN + self.sweeps))
-
-    def result(self) -> dict[str, Any]:
-        """Milliseconds per sweep and the seconds of all runs."""
-        return {
-            "ms": 1000 * (min(self._long) - min(self._short)) / self.sweeps,
-            "short_runs_seconds": self._short,
-            "long_runs_seconds": self._long,
-            "sweeps_between": self.sweeps,
-        }
-
-
-def batch_length(seconds: Run) -> int:
-    """Number of sweeps that take long enough to be timed; trying them out warms up, too."""
-    sweeps = 4
-    while seconds(sweeps) < BATCH_SECONDS:
-        sweeps *= 2
-    return sweeps
-
-
-def smurff_run(X: ObservedMatrix, rank: int, threads: int) -> Run:
-    """Bayesian probabilistic matrix factorisation by SMURFF."""
-    import smurff
-
-    rows, cols, values = X.triples()
-    train = sparse.coo_matrix((values - X.mean, (rows, cols)), shape=X.shape)
-
-    def run(sweeps: int) -> float:
-        with silence():
-            session = smurff.TrainSession(
-                priors=["normal", "normal"], num_latent=rank, burnin=sweeps - 1, nsamples=1,
-                num_threads=threads, verbose=0, seed=1,
-            )  # fmt: skip
-            session.addTrainAndTest(train, None, smurff.SampledNoise(1.0))
-            begin = time.perf_counter()
-            session.init()
-            while session.step():
-                pass
-            return time.perf_counter() - begin
-
-    return run
-
-
-def myfm_run(X: ObservedMatrix, rank: int, threads: int) -> Run:
-    """Bayesian factorisation machine by myFM, whose training has one thread whatever is asked."""
-    import myfm
-
-    rows, cols, values = X.triples()
-    entries, ones = np.arange(values.size), np.ones(values.size)
-    design = sparse.hstack(
-        [
-            sparse.csr_matrix((ones, (entries, index)), shape=(values.size, size))
-            for index, size in zip((rows, cols), X.shape, strict=True)
-        ],
-        format="csr",
-    )
-
-    def run(sweeps: int) -> float:
-        model = myfm.MyFMRegressor(rank=rank, random_seed=0)
-        with silence():
-            begin = time.perf_counter()
-            model.fit(
-                design, values - X.mean, n_iter=sweeps, n_kept_samples=1, group_shapes=X.shape
-            )
-            return time.perf_counter() - begin
-
-    return run
-
-
-PEERS: dict[str, Callable[[ObservedMatrix, int, int], Run]] = {
-    "smurff": smurff_run,
-    "myfm": myfm_run,
-}
-
-
-@contextmanager
-def silence() -> Iterator[None]:
-    """Send standard output and error of this process, compiled code included, to nowhere."""
-    sys.stdout.flush()
-    sys.stderr.flush()
-    saved = os.dup(1), os.dup(2)
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    try:
-        os.dup2(nowhere, 1)
-        os.dup2(nowhere, 2)
-        yield
-    finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os.dup2(saved[0], 1)
-        os.dup2(saved[1], 2)
-        for descriptor in (*saved, nowhere):
-            os.close(descriptor)
-
-
-def installed_peers() -> list[str]:
-    """Names of the peers that can be imported; says which cannot."""
-    found = []
-    for name in PEERS:
-        try:
-            import_module(name)
-        except ImportError:
-            print(f"{name}: not installed")
-        else:
-            found.append(name)
-    return found
 
 
 def measure(
-    dataset: Dataset, rank: int, models: list[str], peers: list[str], args: argparse.Namespace
-) -> list[dict[str, Any]]:
+    dataset: Dataset, rank: int, models: list[str], peers: list[str], *,
+    repeats: int, threads: int, batch: float = BATCH_SECONDS,
+) -> list[dict[str, Any]]:  # fmt: skip
     """Measure all contestants on one dataset at one rank."""
     print(f"{dataset.name}, K = {rank} ...", file=sys.stderr)
-    timers: dict[str, PresetTimer | PeerTimer] = {
-        name: PresetTimer(dataset.X, name, rank, args.threads) for name in models
+    timers: dict[str, Timer] = {
+        name: PresetTimer(dataset.X, name, rank, threads, batch) for name in models
     }
-    timers |= {name: PeerTimer(PEERS[name](dataset.X, rank, args.threads)) for name in peers}
+    for name in peers:
+        timers[name] = RunTimer(SWEEPERS[name](dataset.X, rank, threads), batch)
     busy_elsewhere = watch_other_work()
-    for _ in range(args.repeats):
-        for timer in timers.values():
-            timer.round()
+    in_rounds(timers.values(), repeats)
     place = {"dataset": dataset.name, "rank": rank, "cores_busy_elsewhere": busy_elsewhere()}
     return [{"name": name, **place, **timer.result()} for name, timer in timers.items()]
 
@@ -246,6 +82,10 @@ def tracked_ratios(results: list[dict[str, Any]]) -> list[dict[str, Any]]:
     measured = {(r["dataset"], r["rank"], r["name"]): r for r in results}
     wanted = [
         (dataset, rank, "smurff", "GGGW", "at least", SMURFF_TARGETS.get((dataset, rank)))
+        for dataset, rank in places(results)
+    ]
+    wanted += [
+        (dataset, rank, "myfm", "GGGU", "at least", MYFM_TARGET)
         for dataset, rank in places(results)
     ]
     wanted += [("gdsc", 20, name, "GGG", "at most", limit) for name, limit in GGG_TARGETS.items()]
@@ -311,9 +151,60 @@ def decimals(value: float | None) -> str:
     return "-" if value is None else f"{value:.2f}"
 
 
+def peer_claims(
+    ms: dict[tuple[str, str, int], float], where: list[tuple[str, int]]
+) -> list[dict[str, Any]]:
+    """A peer's time over that of the preset with the same model, wherever it was measured."""
+    claims = []
+    for peer, model, targets in (
+        ("smurff", "GGGW", SMURFF_TARGETS),
+        ("myfm", "GGGU", dict.fromkeys(where, MYFM_TARGET)),
+    ):
+        for place, target in targets.items():
+            if (peer, *place) in ms:
+                ratio = ms[peer, *place] / ms[model, *place]
+                title = f"{LABELS[peer]} / {model}, {place[0]}, K = {place[1]}"
+                claims.append(claim(title, ratio, "times", least=target))
+    return claims
+
+
+def part(options: Options) -> dict[str, Any]:
+    """SMURFF against GGGW and myFM against GGGU, at every rank on every dataset."""
+    peers = installed(SWEEPERS) if options.peers else []
+    where = {"gdsc": (5, 20, 50), "movielens": (5, 20, 50), "million": (20,)}
+    datasets = {name: load(name, options.quick) for name in where}
+    results = [
+        result
+        for name, ranks in where.items()
+        for rank in (ranks[:1] if options.quick else ranks)
+        for result in measure(
+            datasets[name], rank, ["GGGW", "GGGU"], peers,
+            repeats=options.repeats, threads=options.threads, batch=2 * options.batch,
+        )
+    ]  # fmt: skip
+    ms = {(r["name"], r["dataset"], r["rank"]): r["ms"] for r in results}
+    rows: list[list[Any]] = []
+    for model, peer in (("GGGW", "smurff"), ("GGGU", "myfm")):
+        ours = [ms[model, *place] for place in places(results)]
+        rows.append([model, *ours])
+        if peer in peers:
+            theirs = [ms[peer, *place] for place in places(results)]
+            rows.append([LABELS[peer], *theirs])
+            ratios = [f"{t / o:.1f}" for t, o in zip(theirs, ours, strict=True)]
+            rows.append(["*times faster*", *ratios])
+    header = ["ms per sweep", *(f"{dataset} {rank}" for dataset, rank in places(results))]
+    peers_table = table("Milliseconds per sweep beside the peers", header, rows, readme=True)
+    return {
+        "claims": peer_claims(ms, places(results)),
+        "tables": [peers_table],
+        "data": results,
+        "datasets": {name: dataset.facts() for name, dataset in datasets.items()},
+    }
+
+
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--repeats", type=int, default=3, help="rounds; the best one counts")
+    parser.add_argument("--repeats", type=int, default=5, help="rounds; the best one counts")
     parser.add_argument("--ranks", type=int, nargs="+", default=[5, 20, 50], help="numbers K")
     parser.add_argument("--threads", type=int, default=2, help="threads of presets and SMURFF")
     parser.add_argument(
@@ -321,7 +212,7 @@ def parse() -> argparse.Namespace:
         help="presets to measure (default: all)",
     )  # fmt: skip
     parser.add_argument(
-        "--datasets", nargs="+", choices=DATASETS, default=list(DATASETS), help="matrices"
+        "--datasets", nargs="+", choices=DATASETS, default=["gdsc", "movielens"], help="matrices"
     )
     parser.add_argument("--no-peers", action="store_true", help="leave SMURFF and myFM out")
     parser.add_argument("--json", metavar="FILE", help="also write all figures to this file")
@@ -331,7 +222,7 @@ def parse() -> argparse.Namespace:
 def main() -> None:
     args = parse()
     print_machine(machine())
-    peers = [] if args.no_peers else installed_peers()
+    peers = [] if args.no_peers else installed(SWEEPERS)
     datasets = [load(name) for name in args.datasets]
     for dataset in datasets:
         print(f"{dataset.name}: {'real' if dataset.real else 'SYNTHETIC'} data, {dataset.X!r}")
@@ -339,7 +230,9 @@ def main() -> None:
         result
         for dataset in datasets
         for rank in args.ranks
-        for result in measure(dataset, rank, args.models, peers, args)
+        for result in measure(
+            dataset, rank, args.models, peers, repeats=args.repeats, threads=args.threads
+        )
     ]
     ratios = tracked_ratios(results)
     print_results(results)
@@ -348,7 +241,7 @@ def main() -> None:
     write_json(
         args.json,
         {
-            "peers": {name: version(name) for name in PEERS},
+            "peers": {name: version(name) for name in SWEEPERS},
             "settings": vars(args),
             "datasets": {dataset.name: dataset.facts() for dataset in datasets},
             "sweeps": results,
