@@ -32,6 +32,7 @@ from bayesmf.priors import (
 )
 from bayesmf.sampler import Problem, initial_state, sweep
 from bayesmf.streams import Stream, seed_words
+from bayesmf.terms import RowTerms
 
 RTOL = 1e-10
 SHAPES = {"sparse": (13, 9), "dense": (9, 13), "complete": (13, 9)}
@@ -299,6 +300,20 @@ def test_gram_step_next_to_a_huge_factor():
     for i in range(12):
         f = F[~np.isnan(R[i])]
         assert_close(packed[i], (f.T @ f)[np.tril_indices(5)])
+
+
+def test_a_row_does_not_see_the_rows_before_it():
+    """A prior that is not a number spoils its own row, and none that follows in the same lane."""
+    rng = np.random.default_rng(0)
+    view, F = ObservedMatrix.of(rng.normal(size=(40, 9))).rows, rng.normal(size=(9, 5))
+    diagonal, draws = np.ones((40, 5)), []
+    for value in (1.0, np.nan):
+        diagonal[4] = value
+        X, terms = np.empty((40, 5)), RowTerms(np.zeros((5, 5)), diagonal, np.zeros((1, 5)))
+        updates.draw_side(view, X, F, terms, 1.0, Stream(seed_words(0)))
+        draws.append(np.delete(X, 4, axis=0))
+    assert np.isnan(X[4]).all()
+    np.testing.assert_array_equal(*draws)
 
 
 def whole_numbers(K, rank, seed):

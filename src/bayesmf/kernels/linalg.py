@@ -120,12 +120,19 @@ def project(F, indices, values, first, last, g):
 
 
 @kernel
+def clear_padding(A, K):
+    """Set the rows from K on to those of the identity."""
+    for a in range(K, A.shape[0]):
+        A[a] = 0.0
+        A[a, a] = 1.0
+
+
+@kernel
 def workspace(K):
-    """Matrices (size, size, LANES), the identity, and two arrays of vectors (size, LANES)."""
+    """Matrices A (size, size, LANES), padding cleared, and two arrays of vectors (size, LANES)."""
     size = padded(K, TILE)
     A = np.zeros((size, size, LANES))
-    for k in range(size):
-        A[k, k] = 1.0
+    clear_padding(A, K)
     return A, np.zeros((size, LANES)), np.zeros((size, LANES))
 
 

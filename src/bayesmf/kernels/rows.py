@@ -14,6 +14,7 @@ from bayesmf._jit import LANES, at, gather, kernel, load, plus_product, splat, s
 from bayesmf.kernels.linalg import (
     TILE,
     cholesky,
+    clear_padding,
     padded,
     project,
     solve_and_draw,
@@ -77,6 +78,7 @@ def _assemble(G, weight, whole, whole_weight, precision, A):
             if whole.shape[0] > 0:
                 x = plus_product(x, d, splat(whole[a, b]))
             store(A, (a * A.shape[1] + b) * LANES, x)
+    clear_padding(A, K)
 
 
 def row_workspace(K):
@@ -104,6 +106,7 @@ def draw_rows(
         G[:] = 0.0
     for i in range(start, stop, LANES):
         rows = min(LANES, stop - i)
+        h[K:] = 0.0  # padding, which a row that left the range of doubles would spoil for others
         for lane in range(rows):
             row = i + lane
             gram = G[lane, : size * w].reshape((size, w))
