@@ -14,7 +14,7 @@ import numpy as np
 
 from bayesmf import _threads
 from bayesmf.kernels.counts import split_counts, sum_factors
-from bayesmf.kernels.entries import draw_entries_dense, draw_entries_sparse
+from bayesmf.kernels.entries import draw_entries_dense, draw_entries_sparse, width
 from bayesmf.kernels.linalg import LANES, TILE, sum_gram
 from bayesmf.kernels.rows import draw_rows, gram_rows, row_workspace, squared_errors
 from bayesmf.kernels.volume import draw_volume
@@ -146,7 +146,8 @@ def _draw_entries(
     key = stream.key()
     block: Callable[[int, int], None]
     if view.mask is not None:
-        filled, mask, Ft = view.filled, view.mask, np.ascontiguousarray(F.T)
+        filled, mask, Ft = view.filled, view.mask, np.zeros((X.shape[1], width(len(F))))
+        Ft[:, : len(F)] = F.T
 
         def block(start: int, stop: int) -> None:
             draw_entries_dense(start, stop, key, X, filled, mask, Ft, tau, *terms)

@@ -73,10 +73,11 @@ def volume_forms(side, terms, i: int, packed, g, tau):
 def entry_density(side, terms: EntryTerms, i: int, k: int, tau: float):
     """Precision and linear term of one entry, from the kernel's residual and moments."""
     part = slice(side.view.indptr[i], side.view.indptr[i + 1])
-    Ft = np.ascontiguousarray(side.F[side.view.indices[part]].T)
-    e, ones, x = side.view.values[part].copy(), np.ones(Ft.shape[1]), side.X[i]
-    entries._residual(e.size, x, Ft, ones, e)
-    d, g = entries._moments(e.size, Ft[k], ones, e)
+    x, n = side.X[i], part.stop - part.start
+    Ft, e = np.zeros((side.rank, entries.width(n))), np.zeros(entries.width(n))
+    Ft[:, :n], e[:n] = side.F[side.view.indices[part]].T, side.view.values[part]
+    entries.subtract_fit(x, Ft, e.size, e)
+    d, g = entries.step(0.0, 0, k, Ft, e.size, np.ones(e.size), e)
     p = terms.precision[i % len(terms.precision), k] + tau * d
     b = terms.linear[i % len(terms.linear), k] + tau * (g + x[k] * d)
     b -= terms.coupling * (x.sum() - x[k])

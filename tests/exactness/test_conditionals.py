@@ -208,7 +208,7 @@ MUTATIONS = {
         "kernels", "GL21", L21, "terms", fields(coupling=lambda *_: 0.0)
     ),
     "kernel of entries: residual not corrected": Mutation(
-        "kernels", "GEE", entries, "_moments", lambda d_g, *_: (d_g[0], 0.99 * d_g[1])
+        "kernels", "GEE", entries, "step", lambda d_g, *_: (d_g[0], 0.99 * d_g[1])
     ),
     "kernel of rows without the Laplace variances": Mutation(
         "kernels", "GLL", Laplace, "terms", fields(diagonal=lambda t, *_: 0 * t.diagonal + 0.1)

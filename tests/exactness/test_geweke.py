@@ -187,7 +187,7 @@ MUTATIONS = {
     "entries: sign of the coupling": ("GL21", "dense", False, rebuilt(
         entries, "linear[k] - coupling", "linear[k] + coupling")),
     "entries: stale residual": ("GEE", "dense", False, rebuilt(
-        entries, "e[t] -= change * f[t] * weight[t]", "e[t] -= 0.0")),
+        entries, "change, last = new - x[k], k", "change, last = 0.0, k")),
     "entries: own share left out of the residual": ("GTT", "sparse", False, rebuilt(
         entries, "tau * (g + x[k] * d)", "tau * g")),
     "entries: sign of the linear term lost": ("GEG", "dense", False, rebuilt(

@@ -2,7 +2,8 @@
 
 All factors of a row are drawn while its residual e = r - x F^T stays in the nearest cache. The
 residual is rebuilt when the row's turn comes, so nothing drifts and nothing is shared: the cost is
-O(observed * K) per half-sweep.
+O(observed * K) per half-sweep. One pass over the row's cells corrects the residual for the entry
+drawn last and sums what the next one needs. Cells are padded with zeros to pairs of vectors.
 """
 
 from __future__ import annotations
@@ -11,54 +12,81 @@ import math
 
 import numpy as np
 
-from bayesmf._jit import kernel
-from bayesmf.kernels.linalg import stride
+from bayesmf._jit import (
+    LANES,
+    kernel,
+    load,
+    minus_product,
+    plus_product,
+    product,
+    splat,
+    store,
+    total,
+)
+from bayesmf.kernels.linalg import padded
 from bayesmf.kernels.random import normal, seed_stream
 from bayesmf.kernels.special import truncated_normal
 
-
-@kernel(reassociate=True)
-def _residual(n, x, Ft, weight, e):
-    """Subtract the row's fit from e, which holds its observed values; weight is the mask."""
-    for k in range(x.shape[0]):
-        f = Ft[k]
-        c = x[k]
-        for t in range(n):
-            e[t] -= c * f[t]
-    for t in range(n):
-        e[t] *= weight[t]
+PAIR = 2 * LANES
 
 
-@kernel(reassociate=True)
-def _moments(n, f, weight, e):
-    """Return sum of w f^2 and sum of e f."""
-    d = 0.0
-    g = 0.0
-    for t in range(n):
-        d += weight[t] * f[t] * f[t]
-        g += e[t] * f[t]
-    return d, g
+@kernel
+def width(n):
+    """Length of a row of n cells: whole pairs of vectors, and no large power of two."""
+    whole = padded(n, PAIR)
+    return whole + PAIR if whole % 128 == 0 else whole
+
+
+@kernel
+def subtract_fit(x, Ft, n, e):
+    """Subtract x Ft from the first n cells of e."""
+    w = Ft.shape[1]
+    for t in range(0, n, PAIR):
+        e0, e1 = load(e, t), load(e, t + LANES)
+        for k in range(x.shape[0]):
+            c, p = splat(x[k]), k * w + t
+            e0, e1 = minus_product(e0, c, load(Ft, p)), minus_product(e1, c, load(Ft, p + LANES))
+        store(e, t, e0)
+        store(e, t + LANES, e1)
+
+
+@kernel
+def step(change, last, k, Ft, n, weight, e):
+    """Subtract change * Ft[last] from e; return sums of w f^2 and w e f over cells, f = Ft[k]."""
+    w = Ft.shape[1]
+    p, q = last * w, k * w
+    c = splat(change)
+    d0 = d1 = g0 = g1 = splat(0.0)
+    for t in range(0, n, PAIR):
+        f0, f1 = load(Ft, q + t), load(Ft, q + t + LANES)
+        e0 = minus_product(load(e, t), c, load(Ft, p + t))
+        e1 = minus_product(load(e, t + LANES), c, load(Ft, p + t + LANES))
+        store(e, t, e0)
+        store(e, t + LANES, e1)
+        f_w0, f_w1 = product(f0, load(weight, t)), product(f1, load(weight, t + LANES))
+        d0, d1 = plus_product(d0, f_w0, f0), plus_product(d1, f_w1, f1)
+        g0, g1 = plus_product(g0, f_w0, e0), plus_product(g1, f_w1, e1)
+    one = splat(1.0)
+    return total(plus_product(d0, one, d1)), total(plus_product(g0, one, g1))
 
 
 @kernel
 def _row(n, s, x, Ft, weight, e, tau, precision, linear, coupling, nonnegative):
-    """Draw all entries of one row x in turn; Ft (K, n) and e are its observed cells."""
-    _residual(n, x, Ft, weight, e)
-    total = 0.0
+    """Draw all entries of a row x in turn; e holds its values, 1 in ``weight`` marks its cells."""
+    subtract_fit(x, Ft, n, e)
+    row_sum = 0.0
     if coupling != 0.0:
         for k in range(x.shape[0]):
-            total += x[k]
+            row_sum += x[k]
+    change, last = 0.0, 0
     for k in range(x.shape[0]):
-        f = Ft[k]
-        d, g = _moments(n, f, weight, e)
+        d, g = step(change, last, k, Ft, n, weight, e)
         p = precision[k] + tau * d
-        b = linear[k] - coupling * (total - x[k]) + tau * (g + x[k] * d)
+        b = linear[k] - coupling * (row_sum - x[k]) + tau * (g + x[k] * d)
         new = truncated_normal(s, p, b) if nonnegative else b / p + normal(s) / math.sqrt(p)
-        change = new - x[k]
-        for t in range(n):
-            e[t] -= change * f[t] * weight[t]
+        change, last = new - x[k], k
         x[k] = new
-        total += change
+        row_sum += change
 
 
 @kernel
@@ -74,23 +102,28 @@ def draw_entries_sparse(
     longest = 0
     for i in range(start, stop):
         longest = max(longest, indptr[i + 1] - indptr[i])
-    buffer = np.empty(K * stride(longest))
-    e = np.empty(longest)
-    weight = np.ones(longest)
+    buffer = np.empty(K * width(longest))
+    e = np.empty(width(longest))
+    weight = np.ones(width(longest))
     s = np.empty(4, np.uint64)
     for i in range(start, stop):
         first = indptr[i]
         n = indptr[i + 1] - first
-        Ft = buffer[: K * stride(n)].reshape((K, stride(n)))
+        w, whole = width(n), padded(n, PAIR)
+        Ft = buffer[: K * w].reshape((K, w))
         for t in range(n):
             f = F[indices[first + t]]
             e[t] = values[first + t]
             for k in range(K):
                 Ft[k, t] = f[k]
+        for t in range(n, whole):
+            e[t] = 0.0
+            for k in range(K):
+                Ft[k, t] = 0.0
         seed_stream(key, i, s)
         p = precision[i if precision.shape[0] > 1 else 0]
         b = linear[i if linear.shape[0] > 1 else 0]
-        _row(n, s, X[i], Ft, weight, e, tau, p, b, coupling, nonnegative)
+        _row(whole, s, X[i], Ft, weight, e, tau, p, b, coupling, nonnegative)
 
 
 @kernel
@@ -99,15 +132,21 @@ def draw_entries_dense(
 ):
     """Draw rows start..stop of X in place, from a filled matrix (n, m) with its 0/1 mask.
 
-    Ft (K, m) is the other side's factors, transposed once for all rows: nothing is gathered.
+    Ft (K, ``width(m)``) is the other side's factors, transposed once for all rows and padded with
+    zeros: nothing is gathered.
     """
     m = filled.shape[1]
-    e = np.empty(m)
+    whole = padded(m, PAIR)
+    e = np.zeros(whole)
+    weight = np.zeros(whole)
     s = np.empty(4, np.uint64)
     for i in range(start, stop):
         for t in range(m):
             e[t] = filled[i, t]
+            weight[t] = mask[i, t]
+        for t in range(m, whole):
+            e[t] = 0.0
         seed_stream(key, i, s)
         p = precision[i if precision.shape[0] > 1 else 0]
         b = linear[i if linear.shape[0] > 1 else 0]
-        _row(m, s, X[i], Ft, mask[i], e, tau, p, b, coupling, nonnegative)
+        _row(whole, s, X[i], Ft, weight, e, tau, p, b, coupling, nonnegative)
