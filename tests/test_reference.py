@@ -171,10 +171,10 @@ def test_sweep_in_blocks(name):
     rng = np.random.default_rng(3)
     R = rng.poisson(rng.gamma(2.0, 3.0, (400, 1)) * rng.gamma(2.0, 1.0, (1, 60))).astype(float)
     R[rng.random(R.shape) > 0.3] = np.nan
-    problem = Problem.of(R, preset(name), 12, threads=2)
+    problem = Problem.of(R, preset(name), 24, threads=2)
     view = problem.X.rows
     assert not problem.X.is_dense
-    assert len(updates.Gram(view, np.ones((60, 12))).bounds()) > 2
+    assert len(updates.Gram(view, np.ones((60, 24))).bounds()) > 2
     assert_sweeps_agree(problem, start(problem, 0), n_sweeps=1)
 
 

@@ -22,7 +22,7 @@ from bayesmf.observed import View
 from bayesmf.streams import Array, Stream
 from bayesmf.terms import EntryTerms, RowTerms, VolumeTerms
 
-_SMALL = 300_000  # multiplications below which a second thread costs more than it saves
+_SMALL = 1_000_000  # operations below which a second thread costs more than it saves
 
 _local = threading.local()
 _bounds: WeakKeyDictionary[View, dict[tuple[int, int, int], list[int]]] = WeakKeyDictionary()
