@@ -14,6 +14,7 @@ import numpy as np
 
 from bayesmf._jit import (
     LANES,
+    at,
     kernel,
     load,
     minus_product,
@@ -105,6 +106,7 @@ def draw_entries_sparse(
     buffer = np.empty(K * width(longest))
     e = np.empty(width(longest))
     weight = np.ones(width(longest))
+    place = np.empty(longest, np.int64)
     s = np.empty(4, np.uint64)
     for i in range(start, stop):
         first = indptr[i]
@@ -112,10 +114,11 @@ def draw_entries_sparse(
         w, whole = width(n), padded(n, PAIR)
         Ft = buffer[: K * w].reshape((K, w))
         for t in range(n):
-            f = F[indices[first + t]]
+            place[t] = indices[first + t] * K
             e[t] = values[first + t]
-            for k in range(K):
-                Ft[k, t] = f[k]
+        for k in range(K):
+            for t in range(n):
+                Ft[k, t] = at(F, place[t] + k)
         for t in range(n, whole):
             e[t] = 0.0
             for k in range(K):
