@@ -91,6 +91,22 @@ def _row(n, s, x, Ft, weight, e, tau, precision, linear, coupling, nonnegative):
 
 
 @kernel
+def gather_row(F, indices, values, first, n, whole, place, Ft, e):
+    """Set Ft and e to factors and values of n entries from the first on, zero up to ``whole``."""
+    K = F.shape[1]
+    for t in range(n):
+        place[t] = indices[first + t] * K
+        e[t] = values[first + t]
+    for t in range(n, whole):
+        e[t] = 0.0
+    for k in range(K):
+        for t in range(n):
+            Ft[k, t] = at(F, place[t] + k)
+        for t in range(n, whole):
+            Ft[k, t] = 0.0
+
+
+@kernel
 def draw_entries_sparse(
     start, stop, key, X, indptr, indices, values, F, tau, precision, linear, coupling, nonnegative
 ):
@@ -113,16 +129,7 @@ def draw_entries_sparse(
         n = indptr[i + 1] - first
         w, whole = width(n), padded(n, PAIR)
         Ft = buffer[: K * w].reshape((K, w))
-        for t in range(n):
-            place[t] = indices[first + t] * K
-            e[t] = values[first + t]
-        for k in range(K):
-            for t in range(n):
-                Ft[k, t] = at(F, place[t] + k)
-        for t in range(n, whole):
-            e[t] = 0.0
-            for k in range(K):
-                Ft[k, t] = 0.0
+        gather_row(F, indices, values, first, n, whole, place, Ft, e)
         seed_stream(key, i, s)
         p = precision[i if precision.shape[0] > 1 else 0]
         b = linear[i if linear.shape[0] > 1 else 0]
