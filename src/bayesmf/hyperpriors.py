@@ -106,7 +106,7 @@ class NormalInverseWishart:
     def updates(self, X: Array, h: Values) -> Steps:
         """Precision with the mean integrated out, then the mean."""
         n, K = X.shape
-        centre = X.mean(axis=0)
+        centre = X.sum(axis=0) / n
         gap, deviation = np.asarray(self.mean) - centre, X - centre
         shift = self.beta * n / (self.beta + n) * np.outer(gap, gap)
         scale = self.scale + deviation.T @ deviation + shift

@@ -33,7 +33,7 @@ BROKEN = [
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_the_truth_is_one_more_draw(name, verdict):
-    result = calibrate(name, simulations=400)
+    result = calibrate(name, simulations=300)
     for quantity, p in result.p_values().items():
         ranks = np.bincount(result.ranks[quantity], minlength=BINS).tolist()
         verdict(
@@ -52,7 +52,7 @@ def test_the_truth_is_one_more_draw_in_a_short_run(verdict):
 def test_a_wrong_sampler_is_rejected(mutation, monkeypatch, verdict):
     name, _, _, apply = MUTATIONS[mutation]
     apply(monkeypatch)
-    found = calibrate(name, simulations=400).p_values()
+    found = calibrate(name, simulations=300).p_values()
     verdict.rejects(TEST, mutation, min(found.values()) < LEVEL, str(found))
 
 

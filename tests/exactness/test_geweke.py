@@ -27,7 +27,7 @@ from simulation import MASKS, PROPER, geweke, geweke_move, judge, patched, rebui
 FAMILY_ERROR = 1e-4
 QUICK = {"chains": 100, "length": 25}
 LONGER = {"chains": 200, "length": 45}  # for a mutation with a small effect
-LONG = {"chains": 300, "length": 60}
+LONG = {"chains": 200, "length": 50}
 DRAWS = 1500
 
 # Name, mask, whether the scale move is on. Hyperpriors with a mean of their own have no such move.

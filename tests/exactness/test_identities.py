@@ -18,7 +18,7 @@ from simulation import NAMES, identity, judge, patched, rebuilt, standard_error
 
 FAMILY_ERROR = 1e-4
 QUICK = {"chains": 6, "burn_in": 200, "length": 800}
-LONG = {"chains": 8, "burn_in": 1000, "length": 5000}
+LONG = {"chains": 8, "burn_in": 1000, "length": 3000}
 
 
 def counts(shape=(5, 8)):

@@ -16,7 +16,7 @@ from test_random import scan, words_of
 from verdicts import seeded
 
 CHUNK = 2**20
-LONG = 2**26 // CHUNK
+LONG = 2**25 // CHUNK
 FAMILY_ERROR = 1e-4
 START = np.uint64(88172645463325252)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import fields
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -35,18 +34,16 @@ class Prior(ABC):
     @property
     def ard(self) -> tuple[str, ARD] | None:
         """Name and value of the hyperparameter that is governed by an ARD, if one is."""
-        for field in fields(self):  # type: ignore[arg-type]
-            value = getattr(self, field.name)
+        for name, value in vars(self).items():
             if isinstance(value, ARD):
-                return field.name, value
+                return name, value
         return None
 
     def values(self, own: Values, shared: Values) -> dict[str, Any]:
         """All hyperparameters by name: fixed numbers, this side's variables, shared ones."""
-        h = {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
-        h.update(own)
-        if self.ard:
-            h[self.ard[0]] = own["relevance"] if "relevance" in own else shared["relevance"]
+        h, ard = {**vars(self), **own}, self.ard
+        if ard:
+            h[ard[0]] = own["relevance"] if "relevance" in own else shared["relevance"]
         return h
 
     def relevance_terms(self, X: Array) -> tuple[float, Array]:
