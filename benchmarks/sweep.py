@@ -43,8 +43,7 @@ from _report import Options, claim, table
 from _timing import BATCH_SECONDS, PresetTimer, RunTimer, Timer, in_rounds
 from bayesmf.presets import PRESETS
 
-# The project's targets: a peer's time over that of the preset with the same model, by dataset and
-# rank; and, on GDSC at K = 20, a preset's time over that of GGG.
+# The project's targets: a peer's time over that of the preset with the same model.
 SMURFF_TARGETS = {
     ("gdsc", 5): 4.0,
     ("gdsc", 20): 4.0,
@@ -55,7 +54,6 @@ SMURFF_TARGETS = {
     ("million", 20): 5.0,
 }
 MYFM_TARGET = 8.0
-GGG_TARGETS = {"GEE": 1.0, "GVG": 3.0, "PGG": 8.0}
 LABELS = {"smurff": "SMURFF", "myfm": "myFM (one thread)"}
 BUSY = 0.1  # cores at work for other processes from which figures are not to be trusted
 
@@ -81,26 +79,22 @@ def tracked_ratios(results: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Ratios that the project tracks, with their targets, where both figures were measured."""
     measured = {(r["dataset"], r["rank"], r["name"]): r for r in results}
     wanted = [
-        (dataset, rank, "smurff", "GGGW", "at least", SMURFF_TARGETS.get((dataset, rank)))
+        (dataset, rank, "smurff", "GGGW", SMURFF_TARGETS.get((dataset, rank)))
         for dataset, rank in places(results)
     ]
-    wanted += [
-        (dataset, rank, "myfm", "GGGU", "at least", MYFM_TARGET)
-        for dataset, rank in places(results)
-    ]
-    wanted += [("gdsc", 20, name, "GGG", "at most", limit) for name, limit in GGG_TARGETS.items()]
+    wanted += [(dataset, rank, "myfm", "GGGU", MYFM_TARGET) for dataset, rank in places(results)]
     ratios = []
-    for dataset, rank, top, bottom, kind, limit in wanted:
+    for dataset, rank, top, bottom, limit in wanted:
         pair = [measured.get((dataset, rank, name)) for name in (top, bottom)]
         if None in pair:
             continue
         value = pair[0]["ms"] / pair[1]["ms"]
-        judgement = "-" if limit is None else verdict(value, limit, at_least=kind == "at least")
+        judgement = "-" if limit is None else verdict(value, limit, at_least=True)
         if not all(sound(r) for r in pair):
             judgement = "void (not finite)"
         elif (pair[0]["cores_busy_elsewhere"] or 0) > BUSY:
             judgement += " (machine busy)"
-        target = "-" if limit is None else f"{kind} {limit:g}"
+        target = "-" if limit is None else f"at least {limit:g}"
         ratios.append(
             {"ratio": f"{top} / {bottom}", "dataset": dataset, "rank": rank, "value": value,
              "target": target, "verdict": judgement}
