@@ -16,7 +16,8 @@ test-slow: $(VENV)/.ready
 
 exactness: $(VENV)/.exactness  # an hour on two cores; goes on where it was stopped
 	$(BIN)/python -m pytest tests/exactness -n auto --dist worksteal --verdicts build/exactness.jsonl; \
-	found=$$?; $(BIN)/python tests/exactness/table.py build/exactness.jsonl && exit $$found
+	found=$$?; $(BIN)/python tests/exactness/table.py build/exactness.jsonl \
+	&& { test $$found -eq 5 || exit $$found; }  # 5: nothing was left to run
 
 lint: $(VENV)/.ready
 	$(BIN)/ruff check .

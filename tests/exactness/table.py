@@ -99,7 +99,7 @@ def cells(notes):
     if notes[0]["at_least"]:
         worst = min(notes, key=lambda n: n["statistic"] / max(n["limit"], 1e-300))
     else:
-        worst = max(notes, key=lambda n: n["statistic"] / n["limit"])
+        worst = max(notes, key=lambda n: n["statistic"] / (n["limit"] or 1.0))
     mark = "" if all(n["passed"] for n in notes) else " **failed**"
     return f"{worst['statistic']:.2g} / {worst['limit']:.2g}{mark}"
 
