@@ -27,7 +27,8 @@ from _common import machine, version, watch_other_work
 from _report import RESULTS, Options, markdown, print_part, rewrite_readme
 
 ROOT = Path(__file__).parents[1]
-PARTS = ("sweep", "study", "hardware", "mixing", "poisson", "scaling", "memory", "first_use")
+# Memory comes first: a child's peak counts what its parent held when it was started.
+PARTS = ("memory", "sweep", "study", "hardware", "mixing", "poisson", "scaling", "first_use")
 PACKAGES = ("numpy", "scipy", "numba", "smurff", "myfm", "hpfrec")
 
 
