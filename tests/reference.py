@@ -275,7 +275,7 @@ def split_one(row, count, weights):
     parts = np.zeros(K)
     if K == 1:
         parts[0] = count
-    elif count <= 6 * K:
+    elif count <= min(20 * K, 200 + 8 * K):
         for _ in range(count):
             parts[np.count_nonzero(np.cumsum(weights)[:-1] < row.uniform() * weights.sum())] += 1
     else:

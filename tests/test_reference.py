@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import reference
-from bayesmf import baseline, preset, updates
+from bayesmf import baseline, moments, preset, updates
 from bayesmf import distributions as dist
 from bayesmf.hyperpriors import (
     ARD,
@@ -32,7 +32,7 @@ from bayesmf.priors import (
 )
 from bayesmf.sampler import Problem, initial_state, sweep
 from bayesmf.streams import Stream, seed_words
-from bayesmf.terms import RowTerms
+from bayesmf.terms import RowTerms, VolumeTerms
 
 RTOL = 1e-10
 SHAPES = {"sparse": (13, 9), "dense": (9, 13), "complete": (13, 9)}
@@ -194,17 +194,30 @@ def volume_case(n, K, rank, seed=0, m=9):
     X = rng.integers(-3, 4, (n, K)).astype(float)
     X[1:, rank:] = X[1:, :1] @ rng.integers(1, 3, (1, K - rank))
     F, R = rng.normal(size=(m, K)), rng.normal(size=(n, m))
-    packed, rhs = np.empty((1, K * (K + 1) // 2)), R @ F
     G = F.T @ F
-    packed[0] = G[np.tril_indices(K)]
-    return X, G, packed, rhs
+    packed = np.tile(G[np.tril_indices(K)], (n, 1))
+    return X, G, packed, R @ F
+
+
+def draw_volume(key, X, packed, rhs, *terms):
+    """Draw all rows of X; those that leave singular moments by their own kernel."""
+    (P, log_det), row = moments.inverse_moments(X), 0
+    while row < len(X):
+        if np.isfinite(log_det):
+            row, log_det = volume.draw_volume(row, len(X), key, X, P, log_det, packed, rhs, *terms)
+        if row < len(X):
+            T, weights = moments.directions(X, row)
+            B, c = moments.adjugate(T, weights)
+            volume.draw_singular(row, key, X, T, weights, B, c, packed[row], rhs[row], *terms)
+            P, log_det = moments.inverse_moments(X)
+            row += 1
 
 
 def first_row(X, packed, rhs, tau, log_gamma, seed):
     """Draw row 0 with these seeds' streams: the row and the normals that went into it."""
     key = Stream(seed_words(seed)).key()
     X = X.copy()
-    volume.draw_volume(key, X, packed, rhs, tau, log_gamma, 0.0, False)
+    draw_volume(key, X, packed, rhs, tau, log_gamma, 0.0, False)
     return X[0], reference.Row(key, 0).normals(X.shape[1])
 
 
@@ -222,6 +235,23 @@ def test_volume_row_has_the_right_mean_and_covariance(K, loss):
     A = 2 * gamma * reference.adjugate_of_moments(X[1:]) + tau * G
     np.testing.assert_allclose(solution[0], np.linalg.solve(A, tau * rhs[0]), rtol=1e-8)
     np.testing.assert_allclose(solution[1:].T @ solution[1:] @ A, np.eye(K), atol=1e-6)
+
+
+@pytest.mark.parametrize("signs", ["real", "nonnegative"])
+@pytest.mark.parametrize("n", [5, 200])
+def test_volume_rows_in_blocks_are_the_rows_at_once(monkeypatch, n, signs):
+    """What a block carries to the next is all that it needs, few rows (singular) included."""
+    rng = np.random.default_rng(n)
+    view, F = ObservedMatrix.of(rng.normal(2, 1, (n, 9))).rows, rng.normal(size=(9, 5))
+    start, terms = np.abs(rng.normal(size=(n, 5))), VolumeTerms(-3.0, 0.2, signs == "nonnegative")
+    for bounds in ([0, n], [0, 1, 2, 4, n]):
+        monkeypatch.setattr(updates.Gram, "bounds", lambda *_, b=bounds: b)
+        for threads in (1, 2):
+            X, stream = start.copy(), Stream(seed_words(1), threads=threads)
+            updates.draw_side(view, X, F, terms, 0.7, stream)
+            if len(bounds) == 2 and threads == 1:
+                expected = X
+            np.testing.assert_array_equal(X, expected)
 
 
 @pytest.mark.parametrize("n", [1, 2, 4, 5])
@@ -243,11 +273,11 @@ def test_volume_rows_scale_exactly(shift, nonnegative):
     X, _, packed, rhs = volume_case(12, K, K)
     X = np.abs(X) if nonnegative else X
     small = X.copy()
-    volume.draw_volume(key, small, packed, rhs, 0.7, log_gamma, 0.0, nonnegative)
+    draw_volume(key, small, packed, rhs, 0.7, log_gamma, 0.0, nonnegative)
     scale = 2.0**shift
     large = X * scale
     log_gamma -= 2 * shift * K * np.log(2)
-    volume.draw_volume(key, large, packed / scale**2, rhs / scale, 0.7, log_gamma, 0.0, nonnegative)
+    draw_volume(key, large, packed / scale**2, rhs / scale, 0.7, log_gamma, 0.0, nonnegative)
     np.testing.assert_allclose(large / scale, small, rtol=1e-8)
 
 
@@ -270,6 +300,21 @@ def test_cholesky(K):
     linalg.solve_and_draw(L, h, z, 0.5)
     noise = np.linalg.solve(np.swapaxes(factor, 1, 2), normals[..., None])[..., 0]
     assert_close(h[:K].T, np.linalg.solve(A, right[..., None])[..., 0] + 0.5 * noise, 1e-11)
+
+
+@pytest.mark.parametrize("K", range(1, 18))
+def test_one_system(K):
+    rng = np.random.default_rng(K)
+    U, h = np.zeros((K, linalg.padded(K, linalg.LANES))), np.zeros(linalg.padded(K, linalg.LANES))
+    F = rng.normal(size=(2 * K + 3, K))
+    A, inverse, (right, z) = F.T @ F, np.empty(K), rng.normal(size=(2, K))
+    U[:, :K], h[:K] = A, right
+    linalg.factor_one(U, inverse)
+    factor = np.linalg.cholesky(A).T
+    assert_close(np.triu(U[:, :K], 1) + np.diag(1 / inverse), factor, 1e-12)
+    linalg.solve_one(U, inverse, h, z, 0.5)
+    assert_close(h[:K], np.linalg.solve(A, right) + 0.5 * np.linalg.solve(factor, z), 1e-11)
+    assert not h[K:].any()
 
 
 @pytest.mark.parametrize("kind", ["sparse", "dense"])
@@ -327,10 +372,8 @@ def whole_numbers(K, rank, seed):
 
 def adjugate(X, skip):
     """The library's adjugate of the moments without one row, and the directions behind it."""
-    K = X.shape[1]
-    T, log_weights, B = np.empty((K, K)), np.empty(K), np.empty((K, K))
-    volume.directions(X, skip, T, log_weights)
-    c = volume.adjugate(T.copy(), log_weights.copy(), B)
+    T, log_weights = moments.directions(X, skip)
+    B, c = moments.adjugate(T, log_weights)
     return B * np.exp(c), T, np.exp(log_weights)
 
 
@@ -363,13 +406,12 @@ def test_adjugate_with_unused_factors(empty):
 @pytest.mark.parametrize("K", range(1, 18))
 def test_inverse_moments(K):
     X = np.random.default_rng(K).normal(size=(3 * K, K))
-    P = np.empty((K, K))
-    log_det = volume.inverse_moments(X, P)
+    P, log_det = moments.inverse_moments(X)
     S = X.T @ X
     assert_close(P, np.linalg.inv(S), 1e-12)
     assert log_det == pytest.approx(np.linalg.slogdet(S)[1], rel=1e-12)
     scale = 10.0 ** np.linspace(-60, 60, K)
-    shifted = volume.inverse_moments(X * scale, P)
+    P, shifted = moments.inverse_moments(X * scale)
     assert shifted == pytest.approx(log_det + 2 * np.log(scale).sum(), rel=1e-12, abs=1e-9)
     assert_close(P * np.outer(scale, scale), np.linalg.inv(S), 1e-12)
 
@@ -377,7 +419,7 @@ def test_inverse_moments(K):
 @pytest.mark.parametrize("K", [2, 5, 9])
 def test_inverse_moments_of_a_singular_matrix(K):
     X = whole_numbers(K, K - 1, K)[:-1]
-    assert np.isnan(volume.inverse_moments(X, np.empty((K, K))))
+    assert np.isnan(moments.inverse_moments(X)[1])
 
 
 # Counts and nonnegative matrix factorisation

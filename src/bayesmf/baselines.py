@@ -133,6 +133,7 @@ def _nmf(
 
 
 def _update(view: View, F: Array, G: Array, threads: int) -> None:
+    G = updates.in_vectors(G)
     _threads.run(
         lambda start, stop: multiplicative_update(
             start, stop, view.indptr, view.indices, view.values, F, G, _SMALLEST

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy import special
-from scipy.linalg.lapack import dtrtrs
+from scipy.linalg.lapack import dpotrf, dtrtrs
 
 from bayesmf.kernels import fill as kinds
 from bayesmf.streams import Array, Stream
@@ -130,17 +130,17 @@ class GIG(Distribution):
 
 def _cholesky(A: Array) -> Array:
     """Lower factor of A; a Wishart with few degrees of freedom may be singular in doubles."""
-    try:
-        return np.linalg.cholesky(A)
-    except np.linalg.LinAlgError:
+    L, failed = dpotrf(A, lower=1)
+    if failed:
         values, vectors = np.linalg.eigh(A)
         roots = np.sqrt(np.maximum(values, 1e-15 * values[-1]))
-        return np.linalg.qr((vectors * roots).T).R.T
+        L = np.linalg.qr((vectors * roots).T).R.T
+    return L
 
 
 def _solve_transposed(L: Array, B: Array) -> Array:
     """Solve L^T X = B for X, L being lower triangular."""
-    return dtrtrs(L.T, B, lower=0)[0]
+    return dtrtrs(L, B, lower=1, trans=1)[0]
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
@@ -108,7 +109,7 @@ class NormalInverseWishart:
         n, K = X.shape
         centre = X.sum(axis=0) / n
         gap, deviation = np.asarray(self.mean) - centre, X - centre
-        shift = self.beta * n / (self.beta + n) * np.outer(gap, gap)
+        shift = self.beta * n / (self.beta + n) * (gap[:, None] * gap)
         scale = self.scale + deviation.T @ deviation + shift
         yield "precision", dist.Wishart(float(self.dof or K) + n, 0.5 * (scale + scale.T))
         weight = self.beta + n
@@ -123,18 +124,22 @@ class NormalInverseWishart:
         mean = self._mean(np.asarray(self.mean), self.beta, h["precision"])
         return float(wishart.log_density(h["precision"]) + mean.log_density(h["mean"]))
 
+    @cached_property
+    def _is_centred_and_diagonal(self) -> bool:
+        scale = np.asarray(self.scale)
+        return not np.any(self.mean) and not np.any(scale - np.diag(np.diag(scale)))
+
     def scale_terms(self, h: Values, K: int) -> ScaleTerms | None:
         """Mean and covariance move along; only a centred, diagonal hyperprior has the move."""
-        scale = np.asarray(self.scale)
-        if np.any(self.mean) or np.any(scale != np.diag(np.diag(scale))):
+        if not self._is_centred_and_diagonal:
             return None
-        weights = np.diag(scale) * np.diag(h["precision"])
+        weights = np.asarray(self.scale).diagonal() * h["precision"].diagonal()
         return ScaleTerms.of(K, -float(self.dof or K), {-2: weights})
 
     @staticmethod
     def rescale(h: Values, c: Array) -> Values:
         """Mean and precision after factor k has been multiplied by c[k]."""
-        return {"mean": h["mean"] * c, "precision": h["precision"] / np.outer(c, c)}
+        return {"mean": h["mean"] * c, "precision": h["precision"] / (c[:, None] * c)}
 
 
 @dataclass(frozen=True)

@@ -57,12 +57,14 @@ class Stream:
         padded = (*parameters, 1.0, 1.0)[:needed]
         arguments = [_two_dimensional(p, len(shape)) for p in padded]
         key = self.key()
-        blocks = 8 if out.size >= _PARALLEL_DRAWS else 1
-        _threads.run(
-            lambda start, stop: kernel(start, stop, key, kind, *arguments, out),
-            _threads.bounds(rows, blocks),
-            self.threads,
-        )
+        if out.size < _PARALLEL_DRAWS:
+            kernel(0, rows, key, kind, *arguments, out)
+        else:
+            _threads.run(
+                lambda start, stop: kernel(start, stop, key, kind, *arguments, out),
+                _threads.bounds(rows, 8),
+                self.threads,
+            )
         return out.reshape(shape)
 
 

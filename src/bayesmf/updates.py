@@ -7,7 +7,9 @@ the same call with the column view and the two factor matrices exchanged.
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Callable
+from itertools import pairwise
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -17,7 +19,8 @@ from bayesmf.kernels.counts import split_counts, sum_factors
 from bayesmf.kernels.entries import draw_entries_dense, draw_entries_sparse, width
 from bayesmf.kernels.linalg import LANES, TILE, sum_gram
 from bayesmf.kernels.rows import draw_rows, gram_rows, row_workspace, squared_errors
-from bayesmf.kernels.volume import draw_volume
+from bayesmf.kernels.volume import draw_singular, draw_volume
+from bayesmf.moments import adjugate, directions, inverse_moments
 from bayesmf.observed import View
 from bayesmf.streams import Array, Stream
 from bayesmf.terms import EntryTerms, RowTerms, VolumeTerms
@@ -25,7 +28,7 @@ from bayesmf.terms import EntryTerms, RowTerms, VolumeTerms
 _SMALL = 1_000_000  # operations below which a second thread costs more than it saves
 
 _local = threading.local()
-_bounds: WeakKeyDictionary[View, dict[tuple[int, int, int], list[int]]] = WeakKeyDictionary()
+_bounds: WeakKeyDictionary[View, dict[tuple[int, ...], list[int]]] = WeakKeyDictionary()
 _gaps: WeakKeyDictionary[View, tuple[Array, Array]] = WeakKeyDictionary()
 
 
@@ -59,19 +62,21 @@ def gaps(view: View) -> tuple[Array, Array]:
     return _gaps[view]
 
 
-def blocks(view: View, per_entry: int, per_row: int, per_term: int = 0) -> list[int]:
+def blocks(
+    view: View, per_entry: int, per_row: int, per_term: int = 0, pieces: int = 8
+) -> list[int]:
     """Row blocks of equal work, counted in vector operations; one block if there is little of it.
 
     ``per_term`` is the work on each term of a Gram matrix: on each entry, or on each gap.
     """
     known = _bounds.setdefault(view, {})
-    work = (per_entry, per_row, per_term)
+    work = (per_entry, per_row, per_term, pieces)
     if work not in known:
         counts = terms = view.counts
         if per_term and view.mask is not None:
             terms = np.minimum(counts, np.diff(gaps(view)[0]))
         cost = counts * per_entry + terms * per_term + per_row
-        bounds = _threads.balanced_bounds(cost, 8 if cost.sum() > _SMALL else 1)
+        bounds = _threads.balanced_bounds(cost, pieces if cost.sum() > _SMALL else 1)
         known[work] = _in_lanes(bounds) if per_term else bounds
     return known[work]
 
@@ -97,11 +102,11 @@ class Gram:
             sum_gram(F, np.arange(len(F), dtype=np.int32), 0, len(F), whole)
         self.data = (F, view.indptr, view.indices, view.values, *missing, whole)
 
-    def bounds(self) -> list[int]:
+    def bounds(self, pieces: int = 8) -> list[int]:
         """Blocks of rows, the same for any number of threads."""
         K = self.rank
         vectors = -(-K // LANES)
-        return blocks(self.view, 2 * vectors, 200 + 20 * K + K**3 // 30, 2 + K * vectors)
+        return blocks(self.view, 2 * vectors, 200 + 20 * K + K**3 // 30, 2 + K * vectors, pieces)
 
     def products(self, start: int, stop: int) -> Array:
         """Sums of r f over the rows start..stop, where one matrix product gives them all."""
@@ -164,17 +169,41 @@ def _draw_entries(
 def _draw_volume(
     view: View, X: Array, F: Array, terms: VolumeTerms, tau: float, stream: Stream
 ) -> None:
-    """Rows in sequence, after a parallel Gram step for all of them."""
-    key, gram = stream.key(), Gram(view, F)
-    packed = np.empty((view.n, X.shape[1] * (X.shape[1] + 1) // 2))
-    rhs = np.empty(X.shape)
+    """Rows in sequence: the thread that finds the next block's Gram step done draws the block."""
+    key, gram, K = stream.key(), Gram(view, F), X.shape[1]
+    bounds = gram.bounds(32)  # many, because the last of them is drawn by one thread alone
+    waiting = deque([*pairwise(bounds), (view.n, view.n)])  # the last is never done
+    done: dict[tuple[int, int], tuple[Array, Array]] = {}
+    P, log_det = inverse_moments(X)
+    turn = threading.Lock()
 
-    _threads.run(
-        lambda start, stop: gram.block(start, stop, packed[start:stop], rhs[start:stop]),
-        gram.bounds(),
-        stream.threads,
-    )
-    draw_volume(key, X, packed, rhs, tau, *terms)
+    def draw(row: int, stop: int, packed: Array, rhs: Array) -> None:
+        nonlocal P, log_det
+        first = row
+        while True:
+            if np.isfinite(log_det) or K == 1:
+                row, log_det = draw_volume(row, stop, key, X, P, log_det, packed, rhs, tau, *terms)
+            if row == stop:
+                return
+            T, weights = directions(X, row)
+            own = packed[row - first], rhs[row - first], tau, *terms
+            draw_singular(row, key, X, T, weights, *adjugate(T, weights), *own)
+            P, log_det = inverse_moments(X)
+            row += 1
+
+    def block(start: int, stop: int) -> None:
+        sums = np.empty((stop - start, K * (K + 1) // 2)), np.empty((stop - start, K))
+        gram.block(start, stop, *sums)
+        done[start, stop] = sums
+        while waiting[0] in done and turn.acquire(blocking=False):
+            try:
+                while waiting[0] in done:
+                    draw(*waiting[0], *done.pop(waiting[0]))
+                    waiting.popleft()
+            finally:
+                turn.release()
+
+    _threads.run(block, bounds, stream.threads)
 
 
 def row_errors(view: View, X: Array, F: Array, threads: int) -> Array:

@@ -6,7 +6,7 @@ from unittest import mock
 import numpy as np
 from scipy import stats
 
-from bayesmf import updates
+from bayesmf import moments, updates
 from bayesmf.kernels import counts, entries, rows, volume
 from bayesmf.likelihoods import Poisson
 from bayesmf.priors import (
@@ -16,7 +16,7 @@ from bayesmf.streams import Stream, seed_words
 from bayesmf.terms import EntryTerms, RowTerms
 from ratios import Setup, moved_entries, some_rows, with_factors
 
-ASSEMBLE_SINGULAR = volume._assemble_singular
+ASSEMBLE_SINGULAR, DRAW_REAL = volume.assemble_singular, volume._draw_real.py_func
 
 
 def gram_matrices(side) -> tuple[np.ndarray, np.ndarray]:
@@ -27,8 +27,8 @@ def gram_matrices(side) -> tuple[np.ndarray, np.ndarray]:
     return packed, rhs
 
 
-def symmetric(lower: np.ndarray) -> np.ndarray:
-    return np.tril(lower) + np.tril(lower, -1).T
+def symmetric(upper: np.ndarray) -> np.ndarray:
+    return np.triu(upper) + np.triu(upper, 1).T
 
 
 def quadratic(x: np.ndarray, A: np.ndarray, h: np.ndarray) -> float:
@@ -40,7 +40,7 @@ def row_forms(side, terms: RowTerms, i: int, packed, g, tau):
     K = side.rank
     A = np.zeros((K, K))
     A[np.tril_indices(K)] = tau * packed
-    A = symmetric(A) + terms.precision + np.diag(terms.diagonal[i % len(terms.diagonal)])
+    A = symmetric(A.T) + terms.precision + np.diag(terms.diagonal[i % len(terms.diagonal)])
     h = terms.linear[i % len(terms.linear)] + tau * g
     yield lambda x: quadratic(x, A, h)
 
@@ -51,22 +51,23 @@ def volume_forms(side, terms, i: int, packed, g, tau):
 
     def assembled(B, c):
         A, h = np.zeros((K, K)), np.empty(K)
-        scale = np.exp(volume._assemble(A, h, B, c, packed, g, tau, terms.ridge))
+        scale = np.exp(volume.assemble(A, h, B, c, packed, g, tau, terms.ridge))
         return lambda x: scale * quadratic(x, symmetric(A), h)
 
-    B, P, T, weights = np.ones((K, K)), np.empty((K, K)), np.empty((K, K)), np.empty(K)
+    B = np.ones((K, K))
     if K == 1:
         yield assembled(B, terms.log_gamma)
         return
-    log_det = volume.inverse_moments(X, P)
-    ratio = volume._rank_one(P, X[i], -1.0, B)
+    P, log_det = moments.inverse_moments(X)
+    ratio = volume.rank_one(P, X[i], -1.0, B)
     if np.isfinite(log_det) and ratio >= 1e-6:
         yield assembled(B.copy(), terms.log_gamma + log_det + np.log(ratio))
-    volume.directions(X, i, T, weights)
-    yield assembled(B, terms.log_gamma + volume.adjugate(T, weights, B))
+    T, weights = moments.directions(X, i)
+    B, c = moments.adjugate(T, weights)
+    yield assembled(B, terms.log_gamma + c)
     if not terms.nonnegative:
         A, h = np.zeros((K, K)), np.empty(K)
-        volume._assemble_singular(A, h, T, weights, packed, g, tau, terms.log_gamma, terms.ridge)
+        volume.assemble_singular(A, h, T, weights, packed, g, tau, terms.log_gamma, terms.ridge)
         yield lambda x: quadratic(np.linalg.solve(T, x), symmetric(A), h)
 
 
@@ -154,23 +155,32 @@ class Draws:
         ASSEMBLE_SINGULAR(A, h, T, *rest)
         self.T = T.copy()
 
+    def solved(self, factor: np.ndarray, b: np.ndarray, spread: float) -> np.ndarray:
+        """Check the row that a solver is asked for, and return the row that is to be its answer."""
+        A, T = factor @ factor.T, self.T
+
+        def density(x: np.ndarray) -> float:
+            return quadratic(np.linalg.solve(T, x), A, b) / spread**2
+
+        x = np.linalg.solve(T, self.move(self.calls, density, False))
+        self.T = np.eye(len(x))
+        return x
+
     def solve_and_draw(self, L, h, z, spread) -> None:
-        """One row in each lane, as many as there are left; under a volume prior the first only."""
+        """One row in each lane, as many as there are left."""
         K = self.s.data.rank
-        rows = 1 if isinstance(self.side.prior, Volume) else len(self.X) - self.calls
-        for lane in range(min(rows, h.shape[1])):
+        for lane in range(min(len(self.X) - self.calls, h.shape[1])):
             factor = np.tril(L[:K, :K, lane])
             np.fill_diagonal(factor, 1 / np.diag(factor))
-            A, b, T = factor @ factor.T, h[:K, lane].copy(), self.T
+            h[:K, lane] = self.solved(factor, h[:K, lane].copy(), spread)
 
-            def density(x: np.ndarray, A=A, b=b, T=T) -> float:
-                return quadratic(np.linalg.solve(T, x), A, b) / spread**2
-
-            h[:K, lane] = np.linalg.solve(T, self.move(self.calls, density, False))
-            self.T = np.eye(K)
+    def solve_one(self, U, inverse, h, z, spread) -> None:
+        K = self.s.data.rank
+        factor = np.triu(U[:K, :K], 1).T + np.diag(1 / inverse)
+        h[:K] = self.solved(factor, h[:K].copy(), spread)
 
     def draw_entries(self, s, x, A, h, half) -> None:
-        A = symmetric(A[: x.size, : x.size])
+        A, h = A[: x.size, : x.size], h[: x.size]
         x[:] = self.move(self.calls, lambda x: np.exp(2 * half) * quadratic(x, A, h), True)
 
     def truncated_normal(self, s, p, b) -> float:
@@ -178,11 +188,11 @@ class Draws:
         return float(self.move(part, lambda x: b * x - 0.5 * p * x**2, True))
 
     def run(self) -> None:
-        names = ("draw_rows", "draw_volume")
+        names = ("draw_rows", "draw_volume", "draw_singular")
         names += ("draw_entries_dense", "draw_entries_sparse")
         python = {name: getattr(updates, name).py_func for name in names}
-        last = {"solve_and_draw": self.solve_and_draw, "_draw_entries": self.draw_entries}
-        last["_assemble_singular"] = self.assemble_singular
+        last = {"solve_one": self.solve_one, "_draw_entries": self.draw_entries}
+        last |= {"assemble_singular": self.assemble_singular, "_draw_real": DRAW_REAL}
         with (
             mock.patch.multiple(updates, **python),
             mock.patch.object(rows, "solve_and_draw", self.solve_and_draw),

@@ -214,7 +214,7 @@ MUTATIONS = {
         "kernels", "GLL", Laplace, "terms", fields(diagonal=lambda t, *_: 0 * t.diagonal + 0.1)
     ),
     "kernel of volume: determinant not downdated": Mutation(
-        "kernels", "GVG changed", volume, "_rank_one", lambda ratio, *_: 1.0
+        "kernels", "GVG changed", volume, "rank_one", lambda ratio, *_: 1.0
     ),
     "kernel of volume, nonnegative: precision without the 2": Mutation(
         "kernels", "GVnG changed", Volume, "terms", HALF_GAMMA

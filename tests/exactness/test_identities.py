@@ -109,7 +109,7 @@ MUTATIONS = {
     ),
     "volume: sign of the other entries": (
         "GVnG",
-        rebuilt(volume, "b -= (A[k, c]", "b += (A[k, c]"),
+        rebuilt(volume, "b -= A[k, c]", "b += A[k, c]"),
     ),
     "GGG precision halved": ("GGG", patched(Normal, "terms", half_precision)),
 }

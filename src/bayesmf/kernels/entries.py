@@ -24,7 +24,7 @@ from bayesmf._jit import (
     store,
     total,
 )
-from bayesmf.kernels.linalg import padded
+from bayesmf.kernels.linalg import NEAR, fetch_ahead, padded
 from bayesmf.kernels.random import normal, seed_stream
 from bayesmf.kernels.special import truncated_normal
 
@@ -94,6 +94,9 @@ def _row(n, s, x, Ft, weight, e, tau, precision, linear, coupling, nonnegative):
 def gather_row(F, indices, values, first, n, whole, place, Ft, e):
     """Set Ft and e to factors and values of n entries from the first on, zero up to ``whole``."""
     K = F.shape[1]
+    if F.size > NEAR:
+        for t in range(first + n, first + 2 * n):  # for the next row
+            fetch_ahead(F, indices, t)
     for t in range(n):
         place[t] = indices[first + t] * K
         e[t] = values[first + t]

@@ -3,16 +3,20 @@
 A Gram matrix is summed in tiles of a few rows and one or two vectors of columns, which stay in
 registers while the terms go by. Factors and solutions are computed for `LANES` systems at a time:
 an array has the lanes as its last axis, a vector holds one entry of all systems, and no operation
-ever mixes lanes. Matrices are padded to whole tiles, with ones on the diagonal.
+ever mixes lanes. Matrices are padded to whole tiles, with ones on the diagonal. Where systems come
+one after the other (``factor_one``, ``solve_one``), vectors run along the rows of one matrix.
 """
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 
 from bayesmf._jit import (
     LANES,
     at,
+    fetch,
     inverse_root,
     kernel,
     lifted,
@@ -22,9 +26,12 @@ from bayesmf._jit import (
     product,
     splat,
     store,
+    total,
 )
 
 TILE = 4
+AHEAD = 32  # entries between asking for a row and using it
+NEAR = 2**16  # numbers that the caches of one core hold anyhow
 
 
 @kernel
@@ -33,17 +40,7 @@ def padded(n, unit):
     return -(-n // unit) * unit
 
 
-@kernel
-def stride(n):
-    """Row length for n numbers: whole vectors, and no large power of two.
-
-    Otherwise the entries of a column would compete for one place in the cache.
-    """
-    whole = padded(n, LANES)
-    return whole + LANES if whole % 64 == 0 else whole
-
-
-@kernel
+@kernel(inner=True)
 def _wide_tile(F, indices, first, last, a, b, A):
     """Rows a..a+3 and two vectors of columns from b on, of the sum over the terms."""
     w = F.shape[1]
@@ -68,7 +65,7 @@ def _wide_tile(F, indices, first, last, a, b, A):
     store(A, p + 3 * w + LANES, s31)
 
 
-@kernel
+@kernel(inner=True)
 def _tile(F, indices, first, last, a, b, A):
     """Rows a..a+3 and one vector of columns from b on, of the sum over the terms."""
     w = F.shape[1]
@@ -91,9 +88,9 @@ def _tile(F, indices, first, last, a, b, A):
 def sum_gram(F, indices, first, last, A):
     """Set the lower triangle of A to the sum of f f^T over the rows f = F[indices[first:last]].
 
-    F and A have rows of whole vectors, A has whole tiles of rows.
+    F and A have rows of whole vectors; A has whole tiles of rows, and may have a row more.
     """
-    for a in range(0, A.shape[0], TILE):
+    for a in range(0, A.shape[0] - TILE + 1, TILE):
         vectors = (a + TILE + LANES - 1) // LANES
         for v in range(0, vectors - 1, 2):
             _wide_tile(F, indices, first, last, a, v * LANES, A)
@@ -102,11 +99,26 @@ def sum_gram(F, indices, first, last, A):
 
 
 @kernel
+def fetch_ahead(F, indices, t):
+    """Ask for the row of F that is needed some entries after the t-th."""
+    w = F.shape[1]
+    q = at(indices, min(t + AHEAD, indices.shape[0] - 1)) * w
+    for b in range(0, w, LANES):
+        fetch(F, q + b)
+
+
+@kernel
 def project(F, indices, values, first, last, g):
-    """Set g to the sum of r f over the rows f = F[indices[first:last]] and the values r."""
+    """Set g to the sum of r f over the rows f = F[indices[first:last]] and the values r.
+
+    It is the first to see these rows, so it asks for those to come.
+    """
     w = F.shape[1]
     one = splat(1.0)
     whole = last - (last - first) % 4
+    if F.size > NEAR:
+        for t in range(first, last):
+            fetch_ahead(F, indices, t)
     for b in range(0, w, LANES):
         s0 = s1 = s2 = s3 = splat(0.0)
         for t in range(first, whole, 4):
@@ -127,28 +139,42 @@ def clear_padding(A, K):
         A[a, a] = 1.0
 
 
-@kernel
 def workspace(K):
     """Matrices A (size, size, LANES), padding cleared, and two arrays of vectors (size, LANES)."""
-    size = padded(K, TILE)
+    size = padded.py_func(K, TILE)
     A = np.zeros((size, size, LANES))
-    clear_padding(A, K)
+    clear_padding.py_func(A, K)
     return A, np.zeros((size, LANES)), np.zeros((size, LANES))
 
 
-@kernel
+@kernel(inner=True)
+def _load_row(A, p):
+    """Read one row of a tile."""
+    return load(A, p), load(A, p + LANES), load(A, p + 2 * LANES), load(A, p + 3 * LANES)
+
+
+@kernel(inner=True)
+def _store_row(A, p, s0, s1, s2, s3):
+    """Write one row of a tile."""
+    store(A, p, s0)
+    store(A, p + LANES, s1)
+    store(A, p + 2 * LANES, s2)
+    store(A, p + 3 * LANES, s3)
+
+
+@kernel(inner=True)
 def _eliminate(A, a, b):
     """Subtract from the tile at (a, b) what the columns before b account for."""
     w = A.shape[1] * LANES
     p, q = a * w, b * w
     e = p + b * LANES
-    s00, s01, s02, s03 = load(A, e), load(A, e + 8), load(A, e + 16), load(A, e + 24)
+    s00, s01, s02, s03 = _load_row(A, e)
     e += w
-    s10, s11, s12, s13 = load(A, e), load(A, e + 8), load(A, e + 16), load(A, e + 24)
+    s10, s11, s12, s13 = _load_row(A, e)
     e += w
-    s20, s21, s22, s23 = load(A, e), load(A, e + 8), load(A, e + 16), load(A, e + 24)
+    s20, s21, s22, s23 = _load_row(A, e)
     e += w
-    s30, s31, s32, s33 = load(A, e), load(A, e + 8), load(A, e + 16), load(A, e + 24)
+    s30, s31, s32, s33 = _load_row(A, e)
     for _ in range(b):
         y0, y1, y2, y3 = load(A, q), load(A, q + w), load(A, q + 2 * w), load(A, q + 3 * w)
         x = load(A, p)
@@ -171,16 +197,7 @@ def _eliminate(A, a, b):
     _store_row(A, p + 3 * w, s30, s31, s32, s33)
 
 
-@kernel
-def _store_row(A, p, s0, s1, s2, s3):
-    """Write one row of a tile."""
-    store(A, p, s0)
-    store(A, p + LANES, s1)
-    store(A, p + 2 * LANES, s2)
-    store(A, p + 3 * LANES, s3)
-
-
-@kernel
+@kernel(inner=True)
 def _solve_tile(A, a, b):
     """Rows a..a+3 of the factor in the columns of the tile at b, after elimination."""
     w = A.shape[1] * LANES
@@ -194,7 +211,7 @@ def _solve_tile(A, a, b):
             store(A, p + j * LANES, product(s, load(A, q + j * w + j * LANES)))
 
 
-@kernel
+@kernel(inner=True)
 def _factor_tile(A, a, floor):
     """Factor the tile at (a, a), after elimination.
 
@@ -235,13 +252,13 @@ def cholesky(A):
         _factor_tile(A, a, floor)
 
 
-@kernel
+@kernel(inner=True)
 def _forward(L, h):
     """Replace h by L^-1 h."""
     w = L.shape[1] * LANES
     for j in range(0, L.shape[0], TILE):
         r, e = j * w, j * LANES
-        s0, s1, s2, s3 = load(h, e), load(h, e + 8), load(h, e + 16), load(h, e + 24)
+        s0, s1, s2, s3 = _load_row(h, e)
         for c in range(0, e, LANES):
             x = load(h, c)
             s0 = minus_product(s0, load(L, r + c), x)
@@ -251,40 +268,40 @@ def _forward(L, h):
         d = r + e
         s0 = product(s0, load(L, d))
         d += w
-        s1 = product(minus_product(s1, load(L, d), s0), load(L, d + 8))
+        s1 = product(minus_product(s1, load(L, d), s0), load(L, d + LANES))
         d += w
-        s2 = minus_product(minus_product(s2, load(L, d), s0), load(L, d + 8), s1)
-        s2 = product(s2, load(L, d + 16))
+        s2 = minus_product(minus_product(s2, load(L, d), s0), load(L, d + LANES), s1)
+        s2 = product(s2, load(L, d + 2 * LANES))
         d += w
-        s3 = minus_product(minus_product(s3, load(L, d), s0), load(L, d + 8), s1)
-        s3 = product(minus_product(s3, load(L, d + 16), s2), load(L, d + 24))
+        s3 = minus_product(minus_product(s3, load(L, d), s0), load(L, d + LANES), s1)
+        s3 = product(minus_product(s3, load(L, d + 2 * LANES), s2), load(L, d + 3 * LANES))
         _store_row(h, e, s0, s1, s2, s3)
 
 
-@kernel
+@kernel(inner=True)
 def _backward(L, h):
     """Replace h by L^-T h."""
     size, w = L.shape[0], L.shape[1] * LANES
     for j in range(size - TILE, -1, -TILE):
         e = j * LANES
-        s0, s1, s2, s3 = load(h, e), load(h, e + 8), load(h, e + 16), load(h, e + 24)
+        s0, s1, s2, s3 = _load_row(h, e)
         for c in range(j + TILE, size):
             x, p = load(h, c * LANES), c * w + e
             s0 = minus_product(s0, load(L, p), x)
-            s1 = minus_product(s1, load(L, p + 8), x)
-            s2 = minus_product(s2, load(L, p + 16), x)
-            s3 = minus_product(s3, load(L, p + 24), x)
+            s1 = minus_product(s1, load(L, p + LANES), x)
+            s2 = minus_product(s2, load(L, p + 2 * LANES), x)
+            s3 = minus_product(s3, load(L, p + 3 * LANES), x)
         d = (j + 3) * w + e
-        s3 = product(s3, load(L, d + 24))
-        s2 = minus_product(s2, load(L, d + 16), s3)
-        s1 = minus_product(s1, load(L, d + 8), s3)
+        s3 = product(s3, load(L, d + 3 * LANES))
+        s2 = minus_product(s2, load(L, d + 2 * LANES), s3)
+        s1 = minus_product(s1, load(L, d + LANES), s3)
         s0 = minus_product(s0, load(L, d), s3)
         d -= w
-        s2 = product(s2, load(L, d + 16))
-        s1 = minus_product(s1, load(L, d + 8), s2)
+        s2 = product(s2, load(L, d + 2 * LANES))
+        s1 = minus_product(s1, load(L, d + LANES), s2)
         s0 = minus_product(s0, load(L, d), s2)
         d -= w
-        s1 = product(s1, load(L, d + 8))
+        s1 = product(s1, load(L, d + LANES))
         s0 = minus_product(s0, load(L, d), s1)
         s0 = product(s0, load(L, d - w))
         _store_row(h, e, s0, s1, s2, s3)
@@ -297,3 +314,41 @@ def solve_and_draw(L, h, z, spread):
     for j in range(0, h.size, LANES):
         store(h, j, plus_product(load(h, j), splat(spread), load(z, j)))
     _backward(L, h)
+
+
+@kernel
+def factor_one(A, inverse):
+    """Factor A = U^T U (K, whole vectors, zeros at the end): A becomes U but for its diagonal.
+
+    ``inverse`` (K,) takes one over the diagonal, and A has zeros there and before it in the same
+    vector. The upper triangle is read; pivots are lifted as in ``cholesky``.
+    """
+    K, w = A.shape
+    for k in range(K):
+        inverse[k] = max(1e-15 * A[k, k], 1e-300)
+    for j in range(K):
+        first, p = j // LANES * LANES, j * w
+        inverse[j] = 1.0 / math.sqrt(inverse[j] if inverse[j] > A[j, j] else A[j, j])
+        A[j, first : j + 1] = 0.0
+        for b in range(first, w, LANES):
+            store(A, p + b, product(splat(inverse[j]), load(A, p + b)))
+        for i in range(j + 1, K):
+            c, q = splat(A[j, i]), i * w
+            for b in range(i // LANES * LANES, w, LANES):
+                store(A, q + b, minus_product(load(A, q + b), c, load(A, p + b)))
+
+
+@kernel
+def solve_one(U, inverse, h, z, spread):
+    """Replace h by A^-1 h + spread * U^-1 z, given what ``factor_one`` left; whole vectors."""
+    K, w = U.shape
+    for j in range(K):
+        h[j] *= inverse[j]
+        c = splat(h[j])
+        for b in range(j // LANES * LANES, w, LANES):
+            store(h, b, minus_product(load(h, b), c, load(U, j * w + b)))
+    for j in range(K - 1, -1, -1):
+        s = splat(0.0)
+        for b in range(j // LANES * LANES, w, LANES):
+            s = plus_product(s, load(U, j * w + b), load(h, b))
+        h[j] = (h[j] + spread * z[j] - total(s)) * inverse[j]

@@ -12,9 +12,11 @@ import numpy as np
 
 from bayesmf._jit import LANES, at, gather, kernel, load, plus_product, splat, store, total
 from bayesmf.kernels.linalg import (
+    NEAR,
     TILE,
     cholesky,
     clear_padding,
+    fetch_ahead,
     padded,
     project,
     solve_and_draw,
@@ -57,8 +59,8 @@ def gram_rows(start, stop, F, indptr, indices, values, gaps_indptr, gaps, whole,
     K = rhs.shape[1]
     A, g = np.empty((padded(K, TILE), F.shape[1])), np.empty(F.shape[1])
     for i in range(start, stop):
-        flipped = _gram_row(i, K, F, indptr, indices, gaps_indptr, gaps, whole, A)
         project(F, indices, values, indptr[i], indptr[i + 1], g)
+        flipped = _gram_row(i, K, F, indptr, indices, gaps_indptr, gaps, whole, A)
         position = 0
         for a in range(K):
             rhs[i - start, a] = g[a]
@@ -70,11 +72,11 @@ def gram_rows(start, stop, F, indptr, indices, values, gaps_indptr, gaps, whole,
 @kernel
 def _assemble(G, weight, whole, whole_weight, precision, A):
     """Set A, lane by lane, to precision + weight * G + whole_weight * whole."""
-    K, w = precision.shape[0], whole.shape[1]
+    K, w = precision.shape[0], G.shape[2]
     c, d = load(weight, 0), load(whole_weight, 0)
     for a in range(K):
         for b in range(a + 1):
-            x = plus_product(splat(precision[a, b]), c, gather(G, a * w + b, G.shape[1]))
+            x = plus_product(splat(precision[a, b]), c, gather(G, a * w + b, G.shape[1] * w))
             if whole.shape[0] > 0:
                 x = plus_product(x, d, splat(whole[a, b]))
             store(A, (a * A.shape[1] + b) * LANES, x)
@@ -83,8 +85,8 @@ def _assemble(G, weight, whole, whole_weight, precision, A):
 
 def row_workspace(K):
     """Return what ``draw_rows`` works in: too large to ask the system for it again and again."""
-    # A row of G is a Gram matrix; the rows begin at different places of the cache.
-    return *workspace(K), np.zeros((LANES, padded(K, TILE) * padded(K, LANES) + LANES))
+    # One Gram matrix for each lane, and a row more: they begin at different places of the cache.
+    return *workspace(K), np.zeros((LANES, padded.py_func(K, TILE) + 1, padded.py_func(K, LANES)))
 
 
 @kernel
@@ -98,8 +100,8 @@ def draw_rows(
     ``precision`` (K, K), ``diagonal`` (1 or n, K) and ``linear`` (1 or n, K). The last four
     arguments are the ``row_workspace``.
     """
-    K, w, size = X.shape[1], F.shape[1], A.shape[0]
-    own_rhs, weight, whole_weight = np.empty(w), np.zeros(LANES), np.zeros(LANES)
+    K = X.shape[1]
+    g, weight, whole_weight = np.empty(F.shape[1]), np.zeros(LANES), np.zeros(LANES)
     s = np.empty(4, np.uint64)
     complete = whole.size > 0 and gaps.size == 0
     if complete:
@@ -109,25 +111,26 @@ def draw_rows(
         h[K:] = 0.0  # padding, which a row that left the range of doubles would spoil for others
         for lane in range(rows):
             row = i + lane
-            gram = G[lane, : size * w].reshape((size, w))
-            flipped = complete or _gram_row(
-                row, K, F, indptr, indices, gaps_indptr, gaps, whole, gram
-            )
-            weight[lane], whole_weight[lane] = (-tau, tau) if flipped else (tau, 0.0)
-            g = rhs[row - start] if rhs.shape[0] > 0 else own_rhs
             if rhs.shape[0] == 0:
                 project(F, indices, values, indptr[row], indptr[row + 1], g)
-            shift = linear[row if linear.shape[0] > 1 else 0]
+            else:
+                for k in range(K):
+                    g[k] = rhs[row - start, k]
+            flipped = complete or _gram_row(
+                row, K, F, indptr, indices, gaps_indptr, gaps, whole, G[lane]
+            )
+            weight[lane], whole_weight[lane] = (-tau, tau) if flipped else (tau, 0.0)
+            p = row if linear.shape[0] > 1 else 0
             seed_stream(key, row, s)
             for k in range(K):
-                h[k, lane] = shift[k] + tau * g[k]
+                h[k, lane] = linear[p, k] + tau * g[k]
                 z[k, lane] = normal(s)
         if i == start or not complete or diagonal.shape[0] > 1:
             _assemble(G, weight, whole, whole_weight, precision, A)
             for lane in range(LANES):
-                own = diagonal[min(i + lane, diagonal.shape[0] - 1)]
+                p = min(i + lane, diagonal.shape[0] - 1)
                 for k in range(K):
-                    A[k, k, lane] += own[k]
+                    A[k, k, lane] += diagonal[p, k]
             cholesky(A)
         solve_and_draw(A, h, z, 1.0)
         for lane in range(rows):
@@ -138,10 +141,12 @@ def draw_rows(
 @kernel
 def squared_errors(start, stop, indptr, indices, values, X, F, out):
     """Set out[i] to the sum of squared residuals of row i; X and F have rows of whole vectors."""
-    w = X.shape[1]
+    w, far = X.shape[1], F.size > NEAR
     for i in range(start, stop):
         square = 0.0
         for t in range(indptr[i], indptr[i + 1]):
+            if far:
+                fetch_ahead(F, indices, t)
             q = at(indices, t) * w
             fit = splat(0.0)
             for b in range(0, w, LANES):

@@ -1,0 +1,68 @@
+"""X^T X of one side's factors, safely: its inverse and determinant, and adjugates.
+
+Columns are scaled to unit length first, because factors may be huge or tiny, and only logarithms of
+determinants are formed.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from bayesmf.streams import Array
+
+
+def _scaled(X: Array) -> tuple[Array, Array]:
+    """Return X with columns of unit length (or zero), and their lengths."""
+    top = np.abs(X).max(axis=0)  # before squaring
+    F = X / np.where(top > 0, top, 1.0)
+    norm = np.sqrt((F**2).sum(axis=0))
+    return F / np.where(norm > 0, norm, 1.0), top * norm
+
+
+def inverse_moments(X: Array) -> tuple[Array, float]:
+    """Return (X^T X)^-1 (K, K) and log det X^T X, which is NaN where it is singular in doubles."""
+    K = X.shape[1]
+    F, D = _scaled(X)
+    try:
+        L = np.linalg.cholesky(F.T @ F)
+    except np.linalg.LinAlgError:
+        return np.ones((K, K)), math.nan
+    pivots = np.diag(L)
+    if not (D.min() > 0 and pivots.min() > 1e-4):
+        return np.ones((K, K)), math.nan
+    inverse = np.linalg.inv(L) / D
+    return inverse.T @ inverse, float(2 * (np.log(D) + np.log(pivots)).sum())
+
+
+def directions(X: Array, skip: int) -> tuple[Array, Array]:
+    """Coordinates that diagonalise adj(S), S = X^T X with row ``skip`` left out.
+
+    With x = T y, x^T adj(S) x = sum over l of e^log_weights[l] y_l^2: returns T (K, K) and
+    log_weights (K,). Valid for singular S: one zero eigenvalue leaves one weight, two leave none
+    (-inf).
+    """
+    K = X.shape[1]
+    F, D = _scaled(np.delete(X, skip, axis=0)) if len(X) > 1 else (X[:0], np.zeros(K))
+    R = np.zeros((K, K))
+    if len(F):
+        triangle = np.linalg.qr(F, mode="r")
+        R[: len(triangle)] = triangle
+    _, singular, V = np.linalg.svd(R)
+    D = np.where(D > 0, D, 1.0)  # a factor that no other row uses: its eigenvalue is zero
+    logs = np.full(K, -math.inf)
+    kept = singular > 1e-15 * K
+    logs[kept] = 2 * np.log(singular[kept])
+    others = np.array([np.delete(logs, k).sum() for k in range(K)])
+    return D[:, None] * V.T, 2 * np.log(D).sum() + others
+
+
+def adjugate(T: Array, log_weights: Array) -> tuple[Array, float]:
+    """Return adj(S) / e^c from its `directions`, and c (-inf if adj(S) is zero)."""
+    c = float(log_weights.max())
+    if c == -math.inf:
+        return np.zeros_like(T), c
+    square = (T**2).sum(axis=1)  # D^2, because T = D V with V orthogonal
+    vectors = T / square[:, None]  # D^-1 V
+    return (vectors * np.exp(log_weights - c)) @ vectors.T, c
