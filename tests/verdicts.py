@@ -5,6 +5,8 @@ already passed are left out, and tests marked ``seeds`` are repeated with ten ot
 made by other code is started anew.
 """
 
+import ast
+import functools
 import hashlib
 import json
 from pathlib import Path
@@ -22,13 +24,29 @@ def seeded(seed=0):
     return seed + 1000 * _offset
 
 
+def _imported(source):
+    """Files of the library that a file of it imports."""
+    for node in ast.walk(ast.parse(source.read_bytes())):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("bayesmf"):
+            for name in (node.module, *(f"{node.module}.{alias.name}" for alias in node.names)):
+                path = ROOT / "src" / name.replace(".", "/")
+                files = path.with_suffix(".py"), path / "__init__.py"
+                yield from (file for file in files if file.exists())
+
+
+@functools.cache
 def code_version():
-    """Hash of all that decides what the tests find: the library and the tests themselves."""
+    """Hash of all that decides what the tests find: what sampling needs, and the tests."""
+    package = ROOT / "src/bayesmf"
+    found, new = set(), {package / "sampling.py", package / "presets.py"}
+    while new:
+        found |= new
+        new = {path for source in new for path in _imported(source)} - found
+    found -= {package / "__init__.py"}  # names what users see, and decides nothing
+    tests = {path for path in (ROOT / "tests/exactness").glob("*.py") if path.name != "table.py"}
     digest = hashlib.sha256()
-    for folder in ("src/bayesmf", "tests/exactness"):
-        for source in sorted((ROOT / folder).rglob("*.py")):
-            if source.name != "table.py":
-                digest.update(source.read_bytes())
+    for source in sorted(found | tests):
+        digest.update(source.read_bytes())
     return digest.hexdigest()[:16]
 
 

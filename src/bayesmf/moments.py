@@ -63,6 +63,6 @@ def adjugate(T: Array, log_weights: Array) -> tuple[Array, float]:
     c = float(log_weights.max())
     if c == -math.inf:
         return np.zeros_like(T), c
-    square = (T**2).sum(axis=1)  # D^2, because T = D V with V orthogonal
-    vectors = T / square[:, None]  # D^-1 V
+    D = np.hypot.reduce(T, axis=1)[:, None]  # because T = D V with V orthogonal
+    vectors = T / D / D
     return (vectors * np.exp(log_weights - c)) @ vectors.T, c

@@ -179,11 +179,11 @@ MUTATIONS = {
     "entries, sparse: a stream for every two rows": ("GGGU", "sparse", False, rebuilt(
         entries, "seed_stream(key, i, s)", "seed_stream(key, i // 2, s)")),
     "rows: sign of the data": ("GGG", "dense", False, rebuilt(
-        rows, "shift[k] + tau * g[k]", "shift[k] - tau * g[k]")),
+        rows, "linear[p, k] + tau * g[k]", "linear[p, k] - tau * g[k]")),
     "rows: gaps added, not subtracted": ("GGG", "dense", False, rebuilt(
         rows, "(-tau, tau) if flipped", "(tau, tau) if flipped")),
     "rows: prior's linear term left out": ("GGGW", "dense", False, rebuilt(
-        rows, "shift[k] + tau * g[k]", "tau * g[k]")),
+        rows, "linear[p, k] + tau * g[k]", "tau * g[k]")),
     "entries: sign of the coupling": ("GL21", "dense", False, rebuilt(
         entries, "linear[k] - coupling", "linear[k] + coupling")),
     "entries: stale residual": ("GEE", "dense", False, rebuilt(

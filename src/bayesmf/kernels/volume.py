@@ -134,7 +134,7 @@ def draw_volume(start, stop, key, X, P, log_det, packed, rhs, tau, log_gamma, ri
     for i in range(start, stop):
         if K > 1:
             ratio = rank_one(P, X[i], -1.0, B)
-            if ratio < 1e-6:
+            if not (ratio >= 1e-6 and math.isfinite(log_det)):
                 return i, log_det
             log_det += math.log(ratio)
         c = log_gamma + (log_det if K > 1 else 0.0)
