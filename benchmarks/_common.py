@@ -69,6 +69,13 @@ def _read_movielens(path: Path) -> Any:
     return ratings
 
 
+def _read_integers(path: Path) -> Any:
+    """A table of numbers, truncated to integers."""
+    import numpy as np
+
+    return np.trunc(np.loadtxt(path, delimiter="\t"))
+
+
 def _frequent(matrix: Any, axis: int) -> Any:
     """Keep the rows (axis 1) or columns (axis 0) with enough observed entries."""
     import numpy as np
@@ -80,6 +87,10 @@ def _frequent(matrix: Any, axis: int) -> Any:
 _SOURCES = {
     "gdsc": _Source("gdsc/ic50.txt", _read_gdsc, (705, 139), 79_259, 0, 100),
     "movielens": _Source("movielens/ml-100k/u.data", _read_movielens, (943, 1473), 99_723, 1, 5),
+    "ccle": _Source("ccle/ic50.txt", _read_integers, (504, 24), 11_670, 0, 8),
+    "methylation": _Source(
+        "methylation/gene_body_integer.txt", _read_integers, (160, 254), 40_640, 0, 19
+    ),
     # As many users, films and ratings as MovieLens 1M; values and places are made up.
     "million": _Source(None, None, (6040, 3503), 1_000_000, 1, 5),
 }

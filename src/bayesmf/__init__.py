@@ -11,6 +11,8 @@ from typing import Any
 __version__ = "0.1.0.dev0"
 
 _HOME = {
+    "BayesianMF": "estimators",
+    "BayesianImputer": "estimators",
     "ObservedMatrix": "observed",
     "sample": "sampling",
     "Posterior": "posterior",
@@ -40,6 +42,7 @@ _HOME = {
     "BASELINES": "baselines",
     "DataError": "_errors",
     "ModelError": "_errors",
+    "ConvergenceWarning": "_errors",
 }
 
 __all__ = ["__version__", *_HOME]

@@ -16,6 +16,10 @@ class ModelError(BayesmfError):
     """A model, a hyperparameter or an option is unknown or out of range."""
 
 
+class ConvergenceWarning(UserWarning):
+    """The chains of a run disagree, so that its results should not be trusted yet."""
+
+
 def nearest(name: str, options: Iterable[str]) -> str:
     """Return a hint that names the option closest to a misspelt name.
 

@@ -71,6 +71,86 @@ def pearson(truth: npt.ArrayLike, prediction: npt.ArrayLike) -> float:
     return float(np.clip(correlation, -1.0, 1.0))
 
 
+def coverage(truth: npt.ArrayLike, lower: npt.ArrayLike, upper: npt.ArrayLike) -> float:
+    """Return the share of the truth that lies between the ends of its intervals, ends included.
+
+    Parameters
+    ----------
+    truth, lower, upper : array_like
+        Finite numbers of one shape.
+
+    Examples
+    --------
+    >>> coverage([1.0, 2.0, 3.0, 4.0], [0.0, 0.0, 0.0, 0.0], [3.0, 3.0, 3.0, 3.0])
+    0.75
+    """
+    y, low = _checked(truth, lower)
+    _, high = _checked(truth, upper)
+    return float(np.mean((low <= y) & (y <= high)))
+
+
+def crps(truth: npt.ArrayLike, draws: npt.ArrayLike) -> float:
+    """Return the mean continuous ranked probability score of predictive draws; less is better.
+
+    It is in the units of the data, and the mean absolute error if there is no spread. The estimate
+    is unbiased for any number of draws.
+
+    Parameters
+    ----------
+    truth : array_like
+        Finite numbers, (n,).
+    draws : array_like
+        Values of the predictive distribution of each, (draws, n), at least two of them.
+
+    Examples
+    --------
+    >>> crps([0.0], [[-1.0], [1.0]])
+    0.0
+    """
+    y, x = _against_draws(truth, draws)
+    D = len(x)
+    ordered = np.sort(x, axis=0)
+    weights = 2 * np.arange(1, D + 1) - D - 1
+    gap = (weights[:, None] * ordered).sum(axis=0) / (D * (D - 1))  # half of E|X - X'|
+    return float(np.mean(np.abs(x - y).mean(axis=0) - gap))
+
+
+def pit(truth: npt.ArrayLike, draws: npt.ArrayLike, random_state: int | None = None) -> FloatArray:
+    """Return the probability integral transforms, uniform on (0, 1) for calibrated predictions.
+
+    Each is the rank of a truth among its predictive draws, ties broken at random, so that counts
+    are uniform too.
+
+    Parameters
+    ----------
+    truth : array_like
+        Finite numbers, (n,).
+    draws : array_like
+        Values of the predictive distribution of each, (draws, n), at least two of them.
+    random_state : int, optional
+        Seed of the random part; 0 by default, so that the same input gives the same output.
+
+    Examples
+    --------
+    >>> bool(0.5 < pit([0.9], [[0.1], [0.2], [0.3]])[0] <= 1.0)
+    True
+    """
+    y, x = _against_draws(truth, draws)
+    below, equal = (x < y).sum(axis=0), (x == y).sum(axis=0)
+    u = np.random.default_rng(random_state or 0).random(y.shape)
+    return (below + u * (equal + 1)) / (len(x) + 1)
+
+
+def _against_draws(truth: npt.ArrayLike, draws: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
+    y, x = _finite(truth, "truth"), _finite(draws, "draws")
+    if x.ndim != y.ndim + 1 or x.shape[1:] != y.shape or len(x) < 2:
+        raise DataError(
+            f"draws must have shape (draws, {', '.join(map(str, y.shape))}) with at least two "
+            f"draws for a truth of shape {y.shape}; got {x.shape}."
+        )
+    return y, x
+
+
 def _checked(truth: npt.ArrayLike, prediction: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
     y, guess = _finite(truth, "truth"), _finite(prediction, "prediction")
     if y.shape != guess.shape:

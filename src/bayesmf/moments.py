@@ -36,17 +36,18 @@ def inverse_moments(X: Array) -> tuple[Array, float]:
     return inverse.T @ inverse, float(2 * (np.log(D) + np.log(pivots)).sum())
 
 
-def directions(X: Array, skip: int) -> tuple[Array, Array]:
-    """Coordinates that diagonalise adj(S), S = X^T X with row ``skip`` left out.
+def directions(X: Array, skip: int | None = None) -> tuple[Array, Array]:
+    """Coordinates that diagonalise adj(S), S = X^T X with row ``skip`` (if any) left out.
 
     With x = T y, x^T adj(S) x = sum over l of e^log_weights[l] y_l^2: returns T (K, K) and
     log_weights (K,). Valid for singular S: one zero eigenvalue leaves one weight, two leave none
     (-inf).
     """
     K = X.shape[1]
-    F, D = _scaled(np.delete(X, skip, axis=0)) if len(X) > 1 else (X[:0], np.zeros(K))
-    R = np.zeros((K, K))
-    if len(F):
+    others = X if skip is None else np.delete(X, skip, axis=0)
+    D, R = np.zeros(K), np.zeros((K, K))
+    if len(others):
+        F, D = _scaled(others)
         triangle = np.linalg.qr(F, mode="r")
         R[: len(triangle)] = triangle
     _, singular, V = np.linalg.svd(R)
@@ -54,8 +55,8 @@ def directions(X: Array, skip: int) -> tuple[Array, Array]:
     logs = np.full(K, -math.inf)
     kept = singular > 1e-15 * K
     logs[kept] = 2 * np.log(singular[kept])
-    others = np.array([np.delete(logs, k).sum() for k in range(K)])
-    return D[:, None] * V.T, 2 * np.log(D).sum() + others
+    rest = np.array([np.delete(logs, k).sum() for k in range(K)])
+    return D[:, None] * V.T, 2 * np.log(D).sum() + rest
 
 
 def adjugate(T: Array, log_weights: Array) -> tuple[Array, float]:

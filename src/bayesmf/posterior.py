@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,6 +14,9 @@ from bayesmf.kernels.predict import accumulate, dots
 from bayesmf.model import Model
 from bayesmf.sampler import State
 from bayesmf.streams import Array
+
+if TYPE_CHECKING:
+    from bayesmf.diagnostics import Summary
 
 _BLOCK = 64  # rows of the matrix whose predictions are formed at once
 
@@ -76,6 +80,8 @@ class Posterior:
         Flags of the rows and columns without any observed entry: prior draws only.
     notes
         What should be known about this run, in sentences.
+    settings
+        How the run was made: draws, burn_in, thin, chains, init, scale_move and the seed.
     """
 
     model: Model
@@ -95,6 +101,7 @@ class Posterior:
     row_labels: Array | None
     col_labels: Array | None
     notes: tuple[str, ...]
+    settings: dict[str, Any]
 
     @property
     def noise_precision(self) -> Array:
@@ -130,6 +137,61 @@ class Posterior:
         if not return_std:
             return mean
         return mean, np.sqrt(self._pick(self.variance, where))
+
+    def factors(self) -> tuple[Array, Array]:
+        """Kept draws of both sides, those of all chains in one row: (D, I, K), (D, J, K)."""
+        if not {"U", "V"} <= set(self.draws):
+            raise ModelError("The draws of the factors were not kept; sample with keep=('U', 'V').")
+        U, V = (self.draws[name] for name in "UV")
+        return U.reshape(-1, *U.shape[2:]), V.reshape(-1, *V.shape[2:])
+
+    def align(self) -> tuple[Array, Array]:
+        """Kept draws of both sides, aligned over draws and chains: (D, I, K), (D, J, K).
+
+        Order and signs (or, where the model allows them, rotations) are chosen so that the draws
+        agree as well as they can; factors come in order of size. Do this before looking at factors.
+        """
+        from bayesmf.alignment import align
+
+        return align(*self.factors(), self.model)
+
+    def summary(self, n_cells: int = 20) -> Summary:
+        """Diagnose the run: convergence of all that is identifiable, and a verdict in words.
+
+        Parameters
+        ----------
+        n_cells
+            Number of cells, chosen at random but always the same, that are diagnosed one by one;
+            all cells are screened by a quicker measure. Both need the draws of U and V.
+        """
+        from bayesmf.diagnostics import summarise
+
+        return summarise(self, n_cells)
+
+    def to_dataframe(self) -> Any:
+        """A pandas DataFrame with a row for every cell: labels, posterior mean and deviation."""
+        from bayesmf.export import to_dataframe
+
+        return to_dataframe(self)
+
+    def to_datatree(self) -> Any:
+        """An xarray DataTree in the layout of ArviZ: kept draws, statistics and predictions."""
+        from bayesmf.export import to_datatree
+
+        return to_datatree(self)
+
+    def save(self, path: str | Path) -> None:
+        """Write everything to a NetCDF file, from which `load` reads it; nothing is pickled."""
+        from bayesmf.export import save
+
+        save(self, path)
+
+    @staticmethod
+    def load(path: str | Path) -> Posterior:
+        """Read a posterior that `save` wrote."""
+        from bayesmf.export import load
+
+        return Posterior(**load(path))
 
     def _pick(self, values: Array, where: tuple[Array, Array] | None) -> Array:
         if where is None:

@@ -8,7 +8,7 @@ the next sweep needs: saved and loaded, it goes on bit for bit as if it had neve
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -60,29 +60,44 @@ class State:
         groups = {g: {k: v.copy() for k, v in getattr(self, g).items()} for g in _GROUPS}
         return replace(self, U=self.U.copy(), V=self.V.copy(), **groups)  # type: ignore[arg-type]
 
-    def save(self, path: str | Path) -> None:
-        """Write the state to an .npz file, whole or not at all."""
+    def to_arrays(self) -> dict[str, Array]:
+        """All of it as plain arrays by name."""
         arrays = {f"{g}.{k}": v for g in _GROUPS for k, v in getattr(self, g).items()}
         numbers = {"error": self.error, "chain": self.chain, "sweep": self.sweep}
-        path = Path(path)
-        partial = path.with_name(path.name + ".part")
-        with open(partial, "wb") as file:
-            np.savez(
-                file, U=self.U, V=self.V, seed=self.seed, numbers=json.dumps(numbers), **arrays
-            )
-        partial.replace(path)
+        return {
+            "U": self.U, "V": self.V, "seed": self.seed, **arrays,
+            "numbers": np.array(json.dumps(numbers)),
+        }  # fmt: skip
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, Array]) -> State:
+        """Return the state that `to_arrays` took apart."""
+        groups: dict[str, Any] = {g: {} for g in _GROUPS}
+        for name in arrays:
+            group, _, key = name.partition(".")
+            if key and group in groups:
+                groups[group][key] = arrays[name]
+        numbers = json.loads(str(arrays["numbers"]))
+        return cls(arrays["U"], arrays["V"], **groups, **numbers, seed=arrays["seed"])
+
+    def save(self, path: str | Path) -> None:
+        """Write the state to an .npz file, whole or not at all."""
+        write_arrays(path, self.to_arrays())
 
     @classmethod
     def load(cls, path: str | Path) -> State:
         """Read a state that `save` wrote."""
         with np.load(path, allow_pickle=False) as file:
-            groups: dict[str, Any] = {g: {} for g in _GROUPS}
-            for name in file.files:
-                group, _, key = name.partition(".")
-                if key:
-                    groups[group][key] = file[name]
-            numbers = json.loads(str(file["numbers"]))
-            return cls(file["U"], file["V"], **groups, **numbers, seed=file["seed"])
+            return cls.from_arrays(dict(file))
+
+
+def write_arrays(path: str | Path, arrays: Mapping[str, Array]) -> None:
+    """Write arrays to an .npz file, whole or not at all."""
+    path = Path(path)
+    partial = path.with_name(path.name + ".part")
+    with open(partial, "wb") as file:
+        np.savez(file, **arrays)  # type: ignore[arg-type]
+    partial.replace(path)
 
 
 @dataclass(frozen=True, eq=False)

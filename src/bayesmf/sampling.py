@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +19,7 @@ from bayesmf.model import Model
 from bayesmf.posterior import Cells, Posterior, cell_arrays
 from bayesmf.presets import preset
 from bayesmf.sampler import Problem, State, chain, check_init
+from bayesmf.storage import Folder, Memory, fingerprint, known_seed
 from bayesmf.streams import Array, RandomState, seed_words
 
 
@@ -47,6 +49,7 @@ def sample(
     random_state: RandomState = None,
     n_jobs: int | None = None,
     progress: bool | Callable[[Progress], object] = False,
+    store: str | Path | None = None,
 ) -> Posterior:
     """Draw from the posterior of a matrix factorisation by Gibbs sampling.
 
@@ -79,6 +82,9 @@ def sample(
         Threads: chains run side by side, then rows. None is one thread, -1 all cores.
     progress
         True shows a bar on standard error; a callable is called with a `Progress`.
+    store
+        A folder for kept draws and checkpoints: draws then take no memory, and the same call made
+        again after the run was killed goes on where it was, to the same result bit for bit.
 
     Examples
     --------
@@ -104,13 +110,16 @@ def sample(
         X, model, n_components, scale_move=scale_move, threads=max(1, threads // workers)
     )
     check_init(init)
-    seed = np.random.SeedSequence(seed_words(random_state).tolist())
+    words = known_seed(store) if store is not None and random_state is None else None
+    seed = np.random.SeedSequence(words or seed_words(random_state).tolist())
     plan = _Plan(
         problem, draws, burn_in, thin, init, seed,
         None if cells is None else cell_arrays(cells, problem.X.shape),
         _kept_names(problem, keep),
+        chains,
     )  # fmt: skip
-    return _gather(plan, _run_chains(plan, chains, workers, progress))
+    memory = Memory() if store is None else Folder(store, plan.record())
+    return _gather(plan, memory, _run_chains(plan, memory, workers, progress))
 
 
 def _check_numbers(n_jobs: int | None, **least: tuple[int, int]) -> None:
@@ -143,15 +152,36 @@ def _kept_names(problem: Problem, keep: str | Iterable[str]) -> list[str]:
 
 @dataclass(eq=False)
 class ChainRun:
-    """What one chain leaves behind."""
+    """What one chain has so far; all of it can be saved and loaded."""
 
+    number: int
     cells: Cells
     U_mean: Array
     V_mean: Array
-    state: State
-    draws: dict[str, list[Array]] = field(default_factory=dict)
+    state: State | None = None
     train_mse: list[float] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
+
+    def to_arrays(self) -> dict[str, Array]:
+        """Everything by name, for a checkpoint."""
+        assert self.state is not None
+        own = {
+            "mean": self.cells.mean, "square": self.cells.square,
+            "count": np.array(self.cells.count), "U_mean": self.U_mean, "V_mean": self.V_mean,
+            "train_mse": np.array(self.train_mse), "seconds": np.array(self.seconds),
+        }  # fmt: skip
+        state = self.state.to_arrays()
+        return {f"run.{k}": v for k, v in own.items()} | {f"state.{k}": v for k, v in state.items()}
+
+    def take(self, arrays: dict[str, Array]) -> None:
+        """Go back to a checkpoint."""
+        run = {k.removeprefix("run."): v for k, v in arrays.items() if k.startswith("run.")}
+        state = {k.removeprefix("state."): v for k, v in arrays.items() if k.startswith("state.")}
+        self.cells.mean, self.cells.square = run["mean"], run["square"]
+        self.cells.count = int(run["count"])
+        self.U_mean, self.V_mean = run["U_mean"], run["V_mean"]
+        self.train_mse, self.seconds = run["train_mse"].tolist(), run["seconds"].tolist()
+        self.state = State.from_arrays(state)
 
 
 class _Plan(NamedTuple):
@@ -165,20 +195,33 @@ class _Plan(NamedTuple):
     seed: np.random.SeedSequence
     cells: tuple[Array, Array] | None
     keep: list[str]
+    chains: int
 
     @property
     def sweeps(self) -> int:
         return self.burn_in + self.draws * self.thin
 
+    def record(self) -> dict[str, Any]:
+        """What decides the result of the run, for a folder to remember."""
+        return {
+            "model": self.problem.model.name, "parts": repr(self.problem.model),
+            "n_components": self.problem.n_components, "draws": self.draws,
+            "burn_in": self.burn_in, "thin": self.thin, "chains": self.chains, "init": self.init,
+            "scale_move": self.problem.scale_move, "seed": self.seed.entropy, "keep": self.keep,
+            "cells": None if self.cells is None else [c.tolist() for c in self.cells],
+            "data": fingerprint(self.problem.X),
+        }  # fmt: skip
+
 
 def _run_chains(
-    plan: _Plan, chains: int, workers: int, progress: bool | Callable[[Progress], object]
+    plan: _Plan, memory: Memory, workers: int, progress: bool | Callable[[Progress], object]
 ) -> list[ChainRun]:
     """Run all chains; an interrupt ends them early and keeps what they have."""
     stop = threading.Event()
-    report, close = _reporter(plan, chains, progress)
+    report, close = _reporter(plan, progress)
+    numbers = range(plan.chains)
     with plan.problem.one_blas_thread(), ThreadPoolExecutor(workers) as pool:
-        futures = [pool.submit(_run_chain, plan, c, stop, report) for c in range(chains)]
+        futures = [pool.submit(_run_chain, plan, c, memory, stop, report) for c in numbers]
         try:
             for future in futures:
                 future.result()
@@ -196,39 +239,50 @@ def _run_chains(
 
 
 def _run_chain(
-    plan: _Plan, number: int, stop: threading.Event, report: Callable[[Progress], object]
+    plan: _Plan,
+    number: int,
+    memory: Memory,
+    stop: threading.Event,
+    report: Callable[[Progress], object],
 ) -> ChainRun:
     problem = plan.problem
     I, J, K = *problem.X.shape, problem.n_components  # noqa: E741
-    states = chain(problem, plan.init, plan.seed, number)
-    cells = Cells((I, J), plan.cells)
-    run: ChainRun | None = None
-    for sweep in range(1, plan.sweeps + 1):
+    run = ChainRun(number, Cells((I, J), plan.cells), np.zeros((I, K)), np.zeros((J, K)))
+    saved = memory.load(number)
+    if saved:
+        run.take(saved)
+    states = chain(problem, plan.init, plan.seed, number, run.state)
+    for sweep in range(len(run.seconds) + 1, plan.sweeps + 1):
         begin = time.perf_counter()
-        state = next(states)
-        seconds = time.perf_counter() - begin
-        if run is None:
-            draws: dict[str, list[Array]] = {name: [] for name in plan.keep}
-            run = ChainRun(cells, np.zeros((I, K)), np.zeros((J, K)), state, draws)
-        run.state = state
-        run.seconds.append(seconds)
-        run.train_mse.append(state.error / problem.X.n_observed)
+        run.state = next(states)
+        run.seconds.append(time.perf_counter() - begin)
+        run.train_mse.append(run.state.error / problem.X.n_observed)
         if sweep > plan.burn_in and (sweep - plan.burn_in) % plan.thin == 0:
-            cells.add(state.U, state.V, problem.threads)
-            run.U_mean += (state.U - run.U_mean) / cells.count
-            run.V_mean += (state.V - run.V_mean) / cells.count
-            variables = state.variables()
-            for name, kept in run.draws.items():
-                kept.append(variables[name])
+            _keep(plan, memory, run)
         report(Progress(number, sweep, plan.sweeps, run.train_mse[-1]))
         if stop.is_set():
             break
-    assert run is not None
+        if memory.is_due(number):
+            memory.save(number, run.to_arrays())
+    memory.save(number, run.to_arrays())
     return run
 
 
+def _keep(plan: _Plan, memory: Memory, run: ChainRun) -> None:
+    """Take the present state into the moments and the kept draws."""
+    assert run.state is not None
+    run.cells.add(run.state.U, run.state.V, plan.problem.threads)
+    count = run.cells.count
+    run.U_mean += (run.state.U - run.U_mean) / count
+    run.V_mean += (run.state.V - run.V_mean) / count
+    variables = run.state.variables()
+    for name in plan.keep:
+        value = variables[name]
+        memory.array(name, (plan.chains, plan.draws, *value.shape))[run.number, count - 1] = value
+
+
 def _reporter(
-    plan: _Plan, chains: int, progress: bool | Callable[[Progress], object]
+    plan: _Plan, progress: bool | Callable[[Progress], object]
 ) -> tuple[Callable[[Progress], object], Callable[[], None]]:
     """What to call after a sweep, and at the end."""
     if callable(progress):
@@ -238,7 +292,7 @@ def _reporter(
     from tqdm import tqdm
 
     bar = tqdm(
-        total=chains * plan.sweeps, unit="sweep", desc=plan.problem.model.name, file=sys.stderr
+        total=plan.chains * plan.sweeps, unit="sweep", desc=plan.problem.model.name, file=sys.stderr
     )
     lock = threading.Lock()
 
@@ -250,7 +304,7 @@ def _reporter(
     return report, bar.close
 
 
-def _gather(plan: _Plan, runs: list[ChainRun]) -> Posterior:
+def _gather(plan: _Plan, memory: Memory, runs: list[ChainRun]) -> Posterior:
     """Combine the chains, in order, so that the result does not depend on who finished first."""
     X, problem = plan.problem.X, plan.problem
     done = min(run.cells.count for run in runs)
@@ -258,8 +312,12 @@ def _gather(plan: _Plan, runs: list[ChainRun]) -> Posterior:
     notes = problem.model.notes(X)
     if done < plan.draws:
         notes.append(f"Interrupted: {done} of {plan.draws} draws per chain were kept.")
-    names = runs[0].draws
-    draws = {name: np.stack([np.stack(run.draws[name][:done]) for run in runs]) for name in names}
+    whole = done == plan.draws and len(runs) == plan.chains
+    numbers = [run.number for run in runs]
+    draws = {
+        name: memory.arrays[name] if whole else memory.arrays[name][numbers][:, :done]
+        for name in plan.keep
+    }
     cells = runs[0].cells
     for run in runs[1:]:
         cells.merge(run.cells)
@@ -277,10 +335,14 @@ def _gather(plan: _Plan, runs: list[ChainRun]) -> Posterior:
         seconds=np.array([run.seconds[:sweeps] for run in runs]),
         U_mean=np.stack([run.U_mean for run in runs]),
         V_mean=np.stack([run.V_mean for run in runs]),
-        states=tuple(run.state for run in runs),
+        states=tuple(run.state for run in runs if run.state is not None),
         empty_rows=X.empty_rows,
         empty_cols=X.empty_cols,
         row_labels=X.row_labels,
         col_labels=X.col_labels,
         notes=tuple(notes),
-    )
+        settings={
+            "draws": done, "burn_in": plan.burn_in, "thin": plan.thin, "chains": len(runs),
+            "init": plan.init, "scale_move": problem.scale_move, "seed": plan.seed.entropy,
+        },
+    )  # fmt: skip

@@ -206,6 +206,24 @@ def _draw_volume(
     _threads.run(block, bounds, stream.threads)
 
 
+def draw_beside(
+    view: View, X: Array, F: Array, others: Array, terms: VolumeTerms, tau: float, stream: Stream
+) -> None:
+    """Draw rows X that a volume prior ties to ``others`` but not to each other."""
+    key, gram, K = stream.key(), Gram(view, F), X.shape[1]
+    T, weights = directions(others)
+    B, c = adjugate(T, weights)
+
+    def block(start: int, stop: int) -> None:
+        packed, rhs = np.empty((stop - start, K * (K + 1) // 2)), np.empty((stop - start, K))
+        gram.block(start, stop, packed, rhs)
+        for i in range(start, stop):
+            own = packed[i - start], rhs[i - start], tau, *terms
+            draw_singular(i, key, X, T, weights, B, c, *own)
+
+    _threads.run(block, gram.bounds(), stream.threads)
+
+
 def row_errors(view: View, X: Array, F: Array, threads: int) -> Array:
     """Sum of squared residuals of every row (n,) over its observed entries."""
     out, rank = np.empty(view.n), X.shape[1]

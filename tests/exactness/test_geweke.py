@@ -192,7 +192,7 @@ MUTATIONS = {
         entries, "tau * (g + x[k] * d)", "tau * g")),
     "entries: sign of the linear term lost": ("GEG", "dense", False, rebuilt(
         entries, "truncated_normal(s, p, b)", "truncated_normal(s, p + 1e-9, abs(b))")),
-    "counts: the last factor but one gets nothing": ("PGGG", "dense", False, rebuilt(
+    "counts: the last factor gets nothing": ("PGGG", "dense", False, rebuilt(
         counts, "for k in range(K - 1):", "for k in range(K - 2):")),
     "noise: sum over K entries of a row": ("GGG", "dense", False, rebuilt(
         rows, "square += residual", "square += residual * (t < indptr[i] + 2)")),

@@ -33,8 +33,24 @@ def _weights(u, v, K, w):
 
 
 @kernel
-def _split_small(s, count, w, K, throws, row_sum, col_sum):
-    """Throw the units of a small count; a category's share is found by counting what passes it."""
+def _split_few(s, count, w, K, cumulative, row_sum, col_sum):
+    """Throw the units of a very small count: the category is the number of bounds passed."""
+    total = 0.0
+    for k in range(K):
+        total += w[k]
+        cumulative[k] = total
+    for _ in range(count):
+        u = uniform(s) * total
+        category = 0
+        for k in range(K - 1):
+            category += 1 if cumulative[k] < u else 0
+        row_sum[category] += 1.0
+        col_sum[category] += 1.0
+
+
+@kernel
+def _split_some(s, count, w, K, throws, row_sum, col_sum):
+    """The same for a small count: bound by bound, the number of throws that pass it."""
     total = 0.0
     for k in range(K):
         total += w[k]
@@ -80,7 +96,7 @@ def split_counts(start, stop, key, indptr, indices, values, U, V, row_sums, col_
     K = U.shape[1]
     w = np.empty(K)
     # Up to here throwing is faster than K binomial draws, as measured for K from 3 to 50.
-    tail, throws = np.empty(K), np.empty(min(20 * K, 200 + 8 * K))
+    work, throws = np.empty(K), np.empty(min(20 * K, 200 + 8 * K))
     s = np.empty(4, np.uint64)
     for i in range(start, stop):
         seed_stream(key, i, s)
@@ -96,10 +112,12 @@ def split_counts(start, stop, key, indptr, indices, values, U, V, row_sums, col_
                 col_sums[j, 0] += count
                 continue
             _weights(u, V[j], K, w)
-            if count <= throws.shape[0]:
-                _split_small(s, count, w, K, throws, row_sum, col_sums[j])
+            if count <= LANES:
+                _split_few(s, count, w, K, work, row_sum, col_sums[j])
+            elif count <= throws.shape[0]:
+                _split_some(s, count, w, K, throws, row_sum, col_sums[j])
             else:
-                _split_large(s, count, w, K, tail, row_sum, col_sums[j])
+                _split_large(s, count, w, K, work, row_sum, col_sums[j])
 
 
 @kernel

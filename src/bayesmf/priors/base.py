@@ -26,6 +26,8 @@ class Prior(ABC):
     """The prior of one side's factors X (n, K)."""
 
     nonnegative: ClassVar[bool] = False
+    #: Own hyper-variables that all rows share; any others belong to a row or to an entry.
+    common: ClassVar[tuple[str, ...]] = ("relevance",)
 
     def resolve(self, setting: Setting) -> Prior:
         """Fill in the defaults that depend on the rank or the data."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -56,6 +56,7 @@ class MultivariateNormal(Prior):
     """Rows from one multivariate normal whose mean and covariance are learnt."""
 
     hyper: NormalInverseWishart = NormalInverseWishart()
+    common: ClassVar[tuple[str, ...]] = ("mean", "precision")
 
     def resolve(self, setting: Setting) -> MultivariateNormal:
         return replace(self, hyper=self.hyper.resolve(setting.rank))

@@ -1,0 +1,79 @@
+"""Offsets that are taken off the data before a model sees them, and put back onto predictions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from bayesmf._errors import ModelError, nearest
+from bayesmf.observed import ObservedMatrix, View
+from bayesmf.streams import Array
+
+CENTRES = ("none", "global", "rows", "cols", "both")
+
+
+@dataclass(frozen=True, eq=False)
+class Offsets:
+    """A number for every row and every column, whose sum is a cell's offset."""
+
+    center: str
+    rows: Array
+    cols: Array
+    otherwise: float = 0.0  # the offset of a row without entries
+
+    def at(self, i: Array, j: Array) -> Array:
+        """Offsets of cells."""
+        return self.rows[i] + self.cols[j]
+
+    def of_new_rows(self, X: ObservedMatrix) -> Offsets:
+        """The same for other rows: theirs are found from their own entries."""
+        rows = np.full(X.shape[0], self.otherwise)
+        if self.center in ("rows", "both"):
+            rows = _averages(X.rows, self.cols, self.otherwise)
+        return Offsets(self.center, rows, self.cols, self.otherwise)
+
+
+def fit_offsets(X: ObservedMatrix, center: str) -> Offsets:
+    """Averages over the observed entries: none, the grand mean, those of rows, columns or both.
+
+    "both" is the least-squares fit of a row effect plus a column effect. A row or column without
+    entries gets the average of the others.
+    """
+    if center not in CENTRES:
+        raise ModelError(
+            f"center must be one of {', '.join(CENTRES)}, got {center!r}.{nearest(center, CENTRES)}"
+        )
+    rows, cols = np.zeros(X.shape[0]), np.zeros(X.shape[1])
+    mean = float(X.mean)
+    if center == "global":
+        return Offsets(center, rows + mean, cols, mean)
+    if center == "rows":
+        return Offsets(center, _averages(X.rows, cols, mean), cols, mean)
+    if center == "cols":
+        return Offsets(center, rows, _averages(X.cols, rows, mean))
+    if center == "both":
+        for _ in range(200):
+            previous = rows
+            rows = _averages(X.rows, cols, mean)
+            cols = _averages(X.cols, rows, 0.0)
+            if np.abs(rows - previous).max() <= 1e-10 * max(1.0, np.abs(rows).max()):
+                break
+        return Offsets(center, rows, cols, float(np.average(rows, weights=X.rows.counts)))
+    return Offsets(center, rows, cols)
+
+
+def _averages(view: View, other: Array, otherwise: float) -> Array:
+    """Mean of the entries of every row less the other side's offsets."""
+    line = np.repeat(np.arange(view.n), view.counts)
+    totals = np.bincount(line, view.values - other[view.indices], minlength=view.n)
+    return np.where(view.counts > 0, totals / np.maximum(view.counts, 1), otherwise)
+
+
+def without_offsets(X: ObservedMatrix, offsets: Offsets) -> ObservedMatrix:
+    """The data less their offsets, with the same labels."""
+    if not (offsets.rows.any() or offsets.cols.any()):
+        return X
+    i, j, values = X.triples()
+    left = values - offsets.at(i, j)
+    return ObservedMatrix.from_triples(i, j, left, X.shape, X.row_labels, X.col_labels)

@@ -1,0 +1,95 @@
+"""Rows that a chain has not seen: their factors, drawn given each kept draw of everything else.
+
+What all rows share (the other side's factors, the noise, common hyper-variables) comes from the
+kept draws; a new row's own factors and hyper-variables are drawn from their conditionals. A new row
+thus has the very distribution that a known row with the same entries has, and without any entry it
+has that of the prior.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bayesmf import updates
+from bayesmf._errors import ModelError
+from bayesmf.hyperpriors import Values
+from bayesmf.likelihoods import Side
+from bayesmf.model import Model
+from bayesmf.observed import ObservedMatrix
+from bayesmf.posterior import Posterior
+from bayesmf.priors import Prior, Volume
+from bayesmf.streams import Array, Stream, seed_words
+from bayesmf.terms import RowTerms
+
+_FIRST, _LATER = 30, 3  # sweeps over a new row's own variables: at the first draw, at every other
+
+
+def needed(model: Model) -> list[str]:
+    """Names of the variables whose draws must be kept for new rows."""
+    common = [f"rows.{name}" for name in model.rows.common]
+    return ["U", "V", "relevance", "noise_precision", *common]
+
+
+def draw_new_rows(posterior: Posterior, X: ObservedMatrix, threads: int = 1) -> Array:
+    """Factors (draws of all chains, n, K) of the rows of X, one draw for each kept draw."""
+    kept = posterior.draws
+    if not {"U", "V"} <= set(kept):
+        raise ModelError("New rows need the draws of the factors; sample with keep=('U', 'V').")
+    if X.shape[1] != posterior.shape[1]:
+        raise ModelError(
+            f"New rows must have the {posterior.shape[1]} columns of the data, got {X.shape[1]}."
+        )
+    chains, draws = kept["V"].shape[:2]
+    out = np.empty((chains, draws, X.shape[0], posterior.n_components))
+    for c in range(chains):
+        words = np.random.SeedSequence([*posterior.states[c].seed.tolist(), 1])
+        seed, rows = seed_words(words), None
+        for d in range(draws):
+            at = {name: values[c, d] for name, values in kept.items()}
+            stream = Stream(seed, c, d, threads)
+            rows = _Rows(posterior.model, X, at, stream) if rows is None else rows
+            with np.errstate(under="ignore"):
+                out[c, d] = rows.step(at, stream, _FIRST if d == 0 else _LATER)
+    return out.reshape(-1, *out.shape[2:])
+
+
+class _Rows:
+    """Factors and own hyper-variables of the new rows, moved along from draw to draw."""
+
+    def __init__(self, model: Model, X: ObservedMatrix, at: Values, stream: Stream) -> None:
+        self.model, self.X = model, X
+        shared, _ = _given(model.rows, at)
+        self.U, self.own = model.rows.draw(stream, X.shape[0], at["V"].shape[1], shared)
+
+    def step(self, at: Values, stream: Stream, sweeps: int) -> Array:
+        """Draw the rows given one kept draw; rows that are drawn as a whole need one sweep."""
+        prior, likelihood = self.model.rows, self.model.likelihood
+        shared, common = _given(prior, at)
+        self.own.update(common)
+        local = set(self.own) - set(prior.common)
+        h = prior.values(self.own, shared)
+        V = np.ascontiguousarray(at["V"])
+        side = Side(0, self.X.rows, self.U, V, prior, h)
+        noise = {name: at[name] for name in at if name == "noise_precision"}
+        if noise and not local and isinstance(prior.terms(h, side.rank), RowTerms):
+            sweeps = 1
+        for _ in range(sweeps):
+            if local:
+                for name, distribution in prior.updates(self.U, h):
+                    if name in local:
+                        h[name] = self.own[name] = distribution.draw(stream, self.own[name].shape)
+            if isinstance(prior, Volume):
+                terms = prior.terms(h, side.rank)
+                tau = float(at["noise_precision"])
+                updates.draw_beside(self.X.rows, self.U, V, at["U"], terms, tau, stream)
+            else:
+                auxiliary = likelihood.begin(self.X, self.U, V, stream)
+                likelihood.draw_side(side, noise, auxiliary, stream)
+        return self.U
+
+
+def _given(prior: Prior, at: Values) -> tuple[Values, Values]:
+    """What both sides share, and what all rows share, at one kept draw."""
+    shared = {"relevance": at["relevance"]} if "relevance" in at else {}
+    common = {name: at[f"rows.{name}"] for name in prior.common if f"rows.{name}" in at}
+    return shared, common

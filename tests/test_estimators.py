@@ -1,0 +1,252 @@
+"""The estimators: scikit-learn's own checks, new rows, imputation, uncertainty."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.linear_model import Ridge
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from bayesmf import BayesianImputer, BayesianMF, ConvergenceWarning, ObservedMatrix
+from bayesmf._errors import DataError, ModelError
+from bayesmf.presets import PRESETS
+
+SHORT = {"draws": 30, "burn_in": 30, "chains": 1, "random_state": 0}
+COUNTS = ("PGG", "PGGG")
+
+# Each check of scikit-learn that cannot hold, with the reason.
+EXPECTED_FAILURES = {
+    "BayesianMF": {},
+    "BayesianImputer": {},
+}
+
+
+@parametrize_with_checks(
+    [
+        BayesianMF("GGG", 2, draws=15, burn_in=15, chains=1, random_state=0),
+        BayesianImputer("GGG", 2, draws=15, burn_in=15, chains=1, random_state=0),
+    ],
+    expected_failed_checks=lambda estimator: EXPECTED_FAILURES[type(estimator).__name__],
+)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+def matrix(seed=0, shape=(30, 18), rank=2, missing=0.3, noise=0.1, counts=False):
+    """A matrix of low rank with gaps, and the same without gaps and noise."""
+    rng = np.random.default_rng(seed)
+    if counts:
+        truth = rng.gamma(2.0, 1.0, (shape[0], rank)) @ rng.gamma(2.0, 1.0, (rank, shape[1]))
+        X = rng.poisson(truth).astype(float)
+    else:
+        truth = rng.normal(size=(shape[0], rank)) @ rng.normal(size=(rank, shape[1])) + 1.0
+        X = truth + rng.normal(0, noise, shape)
+    X[rng.random(shape) < missing] = np.nan
+    return X, truth
+
+
+def data_for(name, **options):
+    X, truth = matrix(counts=name in COUNTS, **options)
+    return (X if name in COUNTS or name[1] in "GLV" else np.abs(X)), truth
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_model_fits_predicts_and_transforms(name):
+    X, _ = data_for(name)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # thirty draws are few
+        mf = BayesianMF(name, 3, **SHORT).fit(X)
+    mean, std, (low, high) = mf.predict(return_std=True, quantiles=[0.1, 0.9])
+    for array in (mean, std, low, high):
+        assert array.shape == X.shape and np.isfinite(array).all()
+    assert (std > 0).all() and (low <= high).all()
+    new = mf.predict_rows(X[:4])
+    assert new.shape == (4, X.shape[1]) and np.isfinite(new).all()
+    assert mf.transform(X[:4]).shape == (4, 3)
+    assert mf.components_.shape == (3, X.shape[1])
+    if name in COUNTS:
+        assert np.array_equal(low, np.round(low))
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_new_row_equal_to_a_known_row_is_predicted_alike(name):
+    X, _ = data_for(name, noise=0.5)
+    mf = BayesianMF(name, 2, draws=400, burn_in=300, chains=1, random_state=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        mf.fit(X)
+    known, spread = mf.predict(return_std=True, include_noise=False)
+    new = mf.predict_rows(X)
+    # Monte Carlo error of a mean of dependent draws: sd over the root of some 40 effective ones.
+    assert np.abs(new - known).max() < 6 * np.max(spread) / 40**0.5
+    score = np.mean((new - known) / (spread / 40**0.5))
+    assert abs(score) < 1
+
+
+@pytest.mark.parametrize("name", ["GGG", "GGGA", "GGGW", "GEE", "GTT", "GL21", "PGG", "PGGG"])
+def test_a_row_without_entries_gets_the_prior_predictive(name):
+    X, _ = data_for(name)
+    mf = BayesianMF(name, 2, draws=400, burn_in=200, chains=1, random_state=2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        mf.fit(X)
+    empty = np.full((200, X.shape[1]), np.nan)
+    V = mf.posterior_.factors()[1]
+    expected = np.zeros(2)
+    if name == "GGGW":
+        expected = mf.posterior_.draws["rows.mean"][0]
+    elif name == "GEE":
+        expected = 1 / mf.posterior_.model.rows.rate + np.zeros(2)
+    elif name == "PGG":
+        expected = mf.posterior_.model.rows.shape / mf.posterior_.model.rows.rate + np.zeros(2)
+    elif name != "GGG" and name != "GGGA":
+        pytest.skip("the mean of this prior has no simple form")
+    mean = np.mean(np.sum(V * np.broadcast_to(expected, (len(V), 2))[:, None], axis=2), axis=0)
+    spread = mf.predict_rows(empty[:1], return_std=True, include_noise=False)[1][0]
+    found = mf.predict_rows(empty).mean(axis=0)
+    assert np.abs(found - mean).max() < 6 * spread.max() / (200 * 400) ** 0.5 + 0.05 * spread.max()
+
+
+def test_labels_survive_and_observed_cells_are_untouched():
+    X, truth = matrix()
+    labels = [f"r{i}" for i in range(30)], [f"c{j}" for j in range(18)]
+    frame = pd.DataFrame(X, *labels)
+    imputer = BayesianImputer("GGG", 2, **SHORT)
+    filled = imputer.fit_transform(frame)
+    assert isinstance(filled, pd.DataFrame)
+    assert (filled.index == frame.index).all() and (filled.columns == frame.columns).all()
+    seen = ~np.isnan(X)
+    assert np.array_equal(filled.to_numpy()[seen], X[seen])
+    assert np.mean((filled.to_numpy() - truth)[~seen] ** 2) < 0.2 * truth.var()
+    assert imputer.get_feature_names_out().tolist() == frame.columns.tolist()
+
+
+def test_multiple_imputation():
+    X, truth = matrix(noise=0.5)
+    imputer = BayesianImputer("GGG", 2, draws=200, burn_in=100, chains=1, random_state=0).fit(X)
+    completed, seen = imputer.impute(50), ~np.isnan(X)
+    assert completed.shape == (50, *X.shape)
+    assert (completed[:, seen] == X[seen]).all()
+    spread = completed[:, ~seen].std(axis=0)
+    assert 0.4 < spread.mean() < 1.5  # noise of 0.5, and what is not known about the mean
+    assert np.abs(completed[:, ~seen].mean(axis=0) - truth[~seen]).mean() < 0.5
+
+
+def test_in_a_pipeline_and_a_grid():
+    X, _ = matrix()
+    y = np.nan_to_num(X).sum(axis=1)
+    pipeline = make_pipeline(BayesianImputer("GGG", 2, **SHORT), Ridge())
+    grid = {"bayesianimputer__n_components": [1, 2]}
+    search = GridSearchCV(pipeline, grid, cv=2).fit(X, y)
+    assert set(search.best_params_) == {"bayesianimputer__n_components"}
+    alone = GridSearchCV(BayesianMF("GGG", **SHORT), {"n_components": [1, 2]}, cv=2).fit(X)
+    assert alone.best_params_ == {"n_components": 2}
+
+
+@pytest.mark.parametrize("center", ["none", "global", "rows", "cols", "both"])
+def test_centring(center):
+    X, truth = matrix(noise=0.1, rank=1)
+    effects = 50 + np.arange(30.0)[:, None] + 3 * np.arange(18.0)
+    mf = BayesianMF("GGG", 3, center=center, **SHORT).fit(X + effects)
+    error = np.mean((mf.predict() - truth - effects) ** 2)
+    assert error < (0.5 if center == "both" else 5.0)
+    new = mf.predict_rows((X + effects)[:3])
+    assert np.abs(new - mf.predict()[:3]).max() < 3
+
+
+def test_centring_is_refused_for_nonnegative_models():
+    with pytest.raises(ModelError, match="nonnegative"):
+        BayesianMF("GEE", 2, center="global").fit(np.abs(matrix()[0]))
+
+
+def test_automatic_rank():
+    X, _ = matrix(shape=(60, 40), rank=3)
+    mf = BayesianMF("GGGA", "auto", draws=100, burn_in=200, chains=1, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        mf.fit(X)
+    assert mf.n_components_ == 30
+    assert 3 <= mf.effective_rank_ <= 6
+    with pytest.raises(ModelError, match="ARD"):
+        BayesianMF("GGG", "auto").fit(X)
+
+
+def test_sparse_entries_are_the_observed_ones():
+    X, _ = matrix(missing=0.7, shape=(40, 30))
+    i, j = np.nonzero(~np.isnan(X))
+    entries = sparse.csr_matrix((X[i, j], (i, j)), shape=X.shape)
+    forms = X, entries, ObservedMatrix.of(X)
+    fitted = [BayesianMF("GGG", 2, **SHORT).fit(data).predict() for data in forms]
+    np.testing.assert_array_equal(fitted[0], fitted[1])
+    np.testing.assert_array_equal(fitted[0], fitted[2])
+
+
+def test_a_bad_run_is_warned_about_and_a_good_one_is_not():
+    X, _ = matrix(shape=(40, 30), noise=0.01)
+    with pytest.warns(ConvergenceWarning, match="raise burn_in"):
+        BayesianMF("GVG", 8, draws=30, burn_in=0, chains=2, random_state=0).fit(X)
+    BayesianMF("GGG", 2, draws=300, burn_in=200, chains=2, random_state=0).fit(X)  # no warning
+
+
+def test_score_of_held_out_entries_of_known_and_of_new_rows():
+    X, truth = matrix(noise=0.3)
+    mf = BayesianMF("GGG", 2, draws=200, burn_in=100, chains=1, random_state=0).fit(X)
+    held_out = np.where(np.isnan(X), truth, np.nan)
+    assert mf.score(held_out) > mf.score(held_out + 1.0)
+    assert mf.score(X[:7]) > mf.score(np.random.default_rng(0).permutation(X[:7].T).T)
+    with pytest.raises(DataError, match="at least two"):
+        mf.score(np.where(np.eye(18)[:2] > 0, 1.0, np.nan))
+
+
+def test_predictions_are_those_of_the_kept_draws():
+    X, _ = matrix()
+    mf = BayesianMF("GGG", 2, **SHORT).fit(X)
+    U, V = mf.posterior_.factors()
+    products = U @ V.transpose(0, 2, 1)
+    tau = mf.posterior_.noise_precision.ravel()
+    mean, std, quantiles = mf.predict([3, 4], [5, 6], return_std=True, quantiles=[0.05, 0.5, 0.95])
+    some = products[:, [3, 4], [5, 6]]
+    np.testing.assert_allclose(mean, some.mean(axis=0))
+    np.testing.assert_allclose(mean, mf.posterior_.predict([3, 4], [5, 6]))
+    np.testing.assert_allclose(std**2, some.var(axis=0, ddof=1) + np.mean(1 / tau))
+    z = (quantiles[2] - quantiles[0]) / (2 * 1.645 * std)
+    np.testing.assert_allclose(z, 1, atol=0.25)
+    plain = mf.predict([3, 4], [5, 6], quantiles=[0.5], include_noise=False)[1][0]
+    np.testing.assert_allclose(plain, np.median(some, axis=0))
+    whole = mf.predict(quantiles=[0.05, 0.5, 0.95])[1]
+    np.testing.assert_allclose(whole[:, [3, 4], [5, 6]], quantiles)
+
+
+@pytest.mark.parametrize("name", ["GGG", "GGGA", "GEE"])
+def test_aligned_factors_agree_and_multiply_to_the_same(name):
+    X, _ = data_for(name, noise=0.05, shape=(60, 50))
+    mf = BayesianMF(name, 2, draws=100, burn_in=200, chains=2, random_state=3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        mf.fit(X)
+    U, V = mf.posterior_.factors()
+    aligned_U, aligned_V = mf.posterior_.align()
+    np.testing.assert_allclose(
+        aligned_U @ aligned_V.transpose(0, 2, 1), U @ V.transpose(0, 2, 1), atol=1e-8
+    )
+
+    def spread(W):
+        return np.mean(W.std(axis=0)) / np.std(W)
+
+    assert spread(aligned_U) < 0.35 * max(spread(U), 0.3)
+    if name == "GEE":
+        assert (aligned_U >= 0).all()
+
+
+def test_the_same_seed_gives_the_same_predictions_for_any_threads():
+    X, _ = matrix()
+    one, two = (BayesianMF("GGG", 2, n_jobs=n, **SHORT).fit(X) for n in (1, 2))
+    np.testing.assert_array_equal(one.predict(), two.predict())
+    np.testing.assert_array_equal(one.predict_rows(X), two.predict_rows(X))
+    np.testing.assert_array_equal(one.sample_predictive(5), two.sample_predictive(5))
+    quantiles = [mf.predict(quantiles=[0.1])[1] for mf in (one, two)]
+    np.testing.assert_array_equal(*quantiles)
