@@ -68,21 +68,27 @@ def split_rhat(draws: Array) -> Array:
     return np.where(within > 0, ratio, 1.0)
 
 
+def _chance(draws: int) -> float:
+    """An R-hat that chains of so few independent draws reach by chance, one time in a thousand."""
+    return (1 + 10 / max(1, draws // 2)) ** 0.5
+
+
 def verdict(found: list[Diagnosis], cells: Array, draws: int) -> tuple[bool, list[str]]:
     """Whether to trust a run, and in sentences why not and what to change."""
     known = [d for d in found if np.isfinite(d.rhat)]
     advice = []
-    slow = [d for d in known if d.rhat > RHAT_LIMIT]
+    limit, cell_limit = (max(x, _chance(draws)) for x in (RHAT_LIMIT, CELL_RHAT_LIMIT))
+    slow = [d for d in known if d.rhat > limit]
     if slow:
         worst = max(slow, key=lambda d: d.rhat)
         advice.append(
             f"The chains disagree about {worst.quantity} (R-hat {worst.rhat:.2f}, should be below "
-            f"{RHAT_LIMIT}): raise burn_in and draws, to about {2 * draws} each."
+            f"{limit:.2f}): raise burn_in and draws, to about {2 * draws} each."
         )
-    share = float(np.mean(cells > CELL_RHAT_LIMIT)) if cells.size else 0.0
+    share = float(np.mean(cells > cell_limit)) if cells.size else 0.0
     if share > 0.01:
         advice.append(
-            f"{share:.1%} of the cells have an R-hat above {CELL_RHAT_LIMIT}: raise burn_in and "
+            f"{share:.1%} of the cells have an R-hat above {cell_limit:.2f}: raise burn_in and "
             "draws, or use a smaller n_components."
         )
     few = [d for d in known if min(d.ess_bulk, d.ess_tail) < ESS_PER_CHAIN and d not in slow]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,7 @@ from bayesmf.predictive import Predictive
 from bayesmf.presets import preset
 from bayesmf.sampler import Problem
 from bayesmf.sampling import sample
+from bayesmf.splits import hide_some
 from bayesmf.streams import Array
 
 AUTO_COMPONENTS = 30  # factors that "auto" begins with, if the matrix is as large
@@ -78,8 +78,8 @@ class _Factorisation(BaseEstimator):
                 )
             return X
         checked = validate_data(
-            self, X, reset=reset, ensure_all_finite="allow-nan", accept_sparse=True,
-            dtype=np.float64,
+            self, X, reset=reset, ensure_all_finite="allow-nan",
+            accept_sparse=("csr", "csc", "coo"), dtype=np.float64,
         )  # fmt: skip
         labels = (X.index, X.columns) if hasattr(X, "columns") else (None, None)
         return ObservedMatrix.of(checked, row_labels=labels[0], col_labels=labels[1])
@@ -160,22 +160,6 @@ class _Factorisation(BaseEstimator):
         return self._with(U, self.posterior_.factors()[1], offsets.rows)
 
 
-def _quantities(
-    predictive: Predictive, cells: tuple[Array, Array] | None, return_std: bool,
-    quantiles: Sequence[float] | None, noise: bool,
-) -> Any:  # fmt: skip
-    """The mean; with it, if asked for, standard deviations and quantiles."""
-    found = [predictive.mean(cells)]
-    if return_std:
-        found.append(predictive.std(cells, noise))
-    if quantiles is not None:
-        levels = np.atleast_1d(np.asarray(quantiles, dtype=np.float64))
-        if not ((levels >= 0) & (levels <= 1)).all():
-            raise ModelError(f"quantiles must lie between 0 and 1, got {quantiles!r}.")
-        found.append(predictive.quantiles(levels.tolist(), cells, noise))
-    return found[0] if len(found) == 1 else tuple(found)
-
-
 class BayesianMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Factorisation):
     """Bayesian matrix factorisation of a matrix with missing entries.
 
@@ -239,13 +223,12 @@ class BayesianMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Factorisati
         aligned = U @ self._turns, V @ self._turns
         self.components_ = aligned[1].mean(axis=0).T
         self.effective_rank_ = _effective_rank(*aligned)
-        self._fitted_rows = aligned[0].mean(axis=0)
         self._n_features_out = self.n_components_
         return self
 
     def fit_transform(self, X: Any, y: Any = None) -> Array:
-        """Fit, and return the posterior means of the rows' aligned factors."""
-        return self.fit(X)._fitted_rows.copy()
+        """Fit, and `transform` the same rows."""
+        return self.fit(X).transform(X)
 
     def transform(self, X: Any) -> Array:
         """Posterior means of the factors of rows, known or new, given their own entries.
@@ -266,12 +249,15 @@ class BayesianMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Factorisati
         quantiles: Sequence[float] | None = None,
         include_noise: bool = True,
     ) -> Any:
-        """Predict cells of the fitted matrix.
+        """Predict cells of the fitted matrix, or all cells of new rows.
 
         Parameters
         ----------
         rows, cols
-            Positions of the cells, two arrays of one length; the whole matrix if left out.
+            Positions of cells, two arrays of one length; the whole matrix if both are left out.
+            Or ``rows`` alone: a matrix of new rows, with NaN for what is not known of them; each is
+            predicted given its own entries. A row without any gets the prior predictive
+            distribution.
         return_std
             Also return standard deviations of the predictive distribution.
         quantiles
@@ -284,47 +270,44 @@ class BayesianMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Factorisati
         -------
         mean, or (mean, std), (mean, quantiles), (mean, std, quantiles)
         """
-        predictive = self._predictive()
-        if (rows is None) != (cols is None):
-            raise ModelError("Give both rows and cols, or neither.")
-        cells = None if rows is None else cell_arrays((rows, cols), predictive.shape)
-        return _quantities(predictive, cells, return_std, quantiles, include_noise)
-
-    def predict_rows(
-        self,
-        X: Any,
-        *,
-        return_std: bool = False,
-        quantiles: Sequence[float] | None = None,
-        include_noise: bool = True,
-    ) -> Any:
-        """Predict all cells of rows that were not fitted, given what is observed of them.
-
-        A row without any entry gets the prior predictive distribution. The arguments are those of
-        `predict`.
-        """
         check_is_fitted(self, "posterior_")
-        predictive = self._of_new_rows(self._read(X, reset=False))
-        return _quantities(predictive, None, return_std, quantiles, include_noise)
+        cells = None
+        if rows is not None and cols is None:
+            predictive = self._of_new_rows(self._read(rows, reset=False))
+        else:
+            predictive = self._predictive()
+            if (rows is None) != (cols is None):
+                raise ModelError("Give both rows and cols, a matrix of new rows, or nothing.")
+            cells = None if rows is None else cell_arrays((rows, cols), predictive.shape)
+        return predictive.quantities(cells, return_std, quantiles, include_noise)
 
     def sample_predictive(self, m: int = 100) -> Array:
         """Draw m matrices from the posterior predictive distribution, noise included: (m, I, J)."""
+        return self._predictive().completions(m)
+
+    def log_density(self, rows: Any, cols: Any, values: Any) -> Array:
+        """Log predictive densities of values in cells of the fitted matrix, such as held-out ones.
+
+        Parameters
+        ----------
+        rows, cols, values
+            Positions of the cells and what was found there, three arrays of one length.
+        """
         predictive = self._predictive()
-        return _completions(predictive, m)
+        cells = cell_arrays((rows, cols), predictive.shape)
+        y = np.asarray(values, dtype=np.float64)
+        if y.shape != cells[0].shape:
+            raise DataError(f"values must have shape {cells[0].shape}, got {y.shape}.")
+        return predictive.log_density(cells, y)
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Mean log predictive density of the observed entries of X; more is better.
+        """Mean log predictive density of entries of new rows; more is better.
 
-        If X has the rows of the fitted matrix its entries are scored as held-out cells of that
-        matrix. Any other rows are new: a fifth of the entries of each, chosen at random but always
-        the same, is scored given the rest.
+        A fifth of the entries of each row, chosen at random but always the same, is scored given
+        the rest. For held-out cells of the fitted matrix there is `log_density`.
         """
         check_is_fitted(self, "posterior_")
-        matrix = self._read(X, reset=False)
-        if matrix.shape[0] == self.posterior_.shape[0]:
-            i, j, values = matrix.triples()
-            return float(self._predictive().log_density((i, j), values).mean())
-        shown, hidden = _hide(matrix)
+        shown, hidden = hide_some(self._read(X, reset=False))
         predictive = self._of_new_rows(shown)
         return float(predictive.log_density(hidden[:2], hidden[2]).mean())
 
@@ -376,7 +359,7 @@ class BayesianImputer(TransformerMixin, _Factorisation):
         Each is drawn from the posterior predictive distribution, noise included; observed cells
         are the same in all. Analyse each on its own and pool the results.
         """
-        completed = _completions(self._predictive(), m)
+        completed = self._predictive().completions(m)
         i, j, values = self._matrix.triples()
         completed[:, i, j] = values
         return completed
@@ -397,38 +380,6 @@ def _filled(X: Any, matrix: ObservedMatrix, predictive: Predictive) -> Any:
     if hasattr(X, "columns"):
         return type(X)(completed, index=X.index, columns=X.columns)
     return completed
-
-
-def _completions(predictive: Predictive, m: int) -> Array:
-    """Draw m matrices, each from one of m draws that are evenly spread."""
-    if isinstance(m, bool) or not isinstance(m, (int, np.integer)) or m < 1:
-        raise ModelError(f"m must be a whole number of at least 1, got {m!r}.")
-    chosen = predictive.thinned(int(m))
-    I, J = chosen.shape  # noqa: E741
-    out = np.empty((m, I, J))
-    for k in range(m):
-        one = replace(chosen, U=chosen.U[k : k + 1], V=chosen.V[k : k + 1], precision=(
-            None if chosen.precision is None else chosen.precision[k : k + 1]
-        ))  # fmt: skip
-        i, j = np.indices((I, J)).reshape(2, -1)
-        out[k] = one.values((i, j), [*one.seed, 2, k]).reshape(I, J)
-    return out
-
-
-def _hide(X: ObservedMatrix) -> tuple[ObservedMatrix, tuple[Array, Array, Array]]:
-    """Take a fifth of the entries of every row, at least one of two, out of a matrix."""
-    i, j, values = X.triples()
-    rng = np.random.default_rng(0)
-    order = np.lexsort((rng.random(len(i)), i))
-    place = np.empty(len(i), dtype=np.int64)
-    place[order] = np.arange(len(i)) - X.rows.indptr[i[order]]
-    hidden = place < np.maximum(1, X.rows.counts // 5)[i]
-    hidden &= (X.rows.counts > 1)[i]
-    if not hidden.any():
-        raise DataError("Rows with at least two observed entries are needed to score new rows.")
-    kept = ~hidden
-    shown = ObservedMatrix.from_triples(i[kept], j[kept], values[kept], X.shape)
-    return shown, (i[hidden], j[hidden], values[hidden])
 
 
 def _effective_rank(U: Array, V: Array) -> int:

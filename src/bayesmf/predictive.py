@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
+from bayesmf._errors import ModelError
 from bayesmf.streams import Array
 
 _NUMBERS = 4_000_000  # held at once
@@ -129,18 +130,36 @@ class Predictive:
             terms = 0.5 * (np.log(tau / (2 * np.pi)) - tau * (y - means) ** 2)
         return special.logsumexp(terms, axis=0) - np.log(len(means))
 
-    def values(self, cells: Cells, random_state: int | Sequence[int] | None = None) -> Array:
-        """One value (D, n) of every component at every cell, noise included."""
-        means = self.means(cells)
-        rng = np.random.default_rng(self.seed if random_state is None else random_state)
-        if self.precision is None:
-            return rng.poisson(np.maximum(means, 0.0)).astype(np.float64)
-        return means + rng.normal(size=means.shape) / np.sqrt(self.precision)[:, None]
+    def quantities(
+        self,
+        cells: Cells | None,
+        return_std: bool,
+        quantiles: Sequence[float] | None,
+        noise: bool,
+    ) -> Any:
+        """The mean; with it, if asked for, standard deviations and quantiles."""
+        found = [self.mean(cells)]
+        if return_std:
+            found.append(self.std(cells, noise))
+        if quantiles is not None:
+            levels = np.atleast_1d(np.asarray(quantiles, dtype=np.float64))
+            if not ((levels >= 0) & (levels <= 1)).all():
+                raise ModelError(f"quantiles must lie between 0 and 1, got {quantiles!r}.")
+            found.append(self.quantiles(levels.tolist(), cells, noise))
+        return found[0] if len(found) == 1 else tuple(found)
 
-    def thinned(self, m: int) -> Predictive:
-        """The same with m of the draws, evenly spread."""
+    def completions(self, m: int) -> Array:
+        """Draw m matrices (m, I, J), noise included, from m of the draws that are evenly spread."""
+        if isinstance(m, bool) or not isinstance(m, (int, np.integer)) or m < 1:
+            raise ModelError(f"m must be a whole number of at least 1, got {m!r}.")
+        out = np.empty((m, *self.shape))
         chosen = np.linspace(0, len(self.U) - 1, m).round().astype(int)
-        precision = None if self.precision is None else self.precision[chosen]
-        return Predictive(
-            self.U[chosen], self.V[chosen], precision, self.row_offset, self.col_offset, self.seed
-        )
+        offset = self.row_offset[:, None] + self.col_offset
+        for k, d in enumerate(chosen):
+            rng = np.random.default_rng([*self.seed, 2, k])
+            mean = self.U[d] @ self.V[d].T + offset
+            if self.precision is None:
+                out[k] = rng.poisson(np.maximum(mean, 0.0))
+            else:
+                out[k] = rng.normal(mean, self.precision[d] ** -0.5)
+        return out

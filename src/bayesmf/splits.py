@@ -99,6 +99,18 @@ def kfold(
     return (_split(X, fold == k) for k in range(int(n_folds)))
 
 
+def hide_some(X: ObservedMatrix) -> tuple[ObservedMatrix, Triples]:
+    """Hold out a fifth of the entries of every row, at least one of two, always the same ones."""
+    i, counts = X.triples()[0], X.rows.counts
+    order = np.lexsort((np.random.default_rng(0).random(len(i)), i))
+    place = np.empty(len(i), dtype=np.int64)
+    place[order] = np.arange(len(i)) - X.rows.indptr[i[order]]
+    held = (place < np.maximum(1, counts // 5)[i]) & (counts > 1)[i]
+    if not held.any():
+        raise DataError("Rows with at least two observed entries are needed to score new rows.")
+    return _split(X, held)
+
+
 def _split(X: ObservedMatrix, held: npt.NDArray[np.bool_]) -> tuple[ObservedMatrix, Triples]:
     rows, cols, values = X.triples()
     return X.take(~held), (rows[held], cols[held], values[held])
