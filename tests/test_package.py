@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import importlib
+import json
 import re
 import runpy
 import subprocess
@@ -18,6 +19,7 @@ ROOT = Path(__file__).parents[1]
 DOCUMENTED = [
     "_errors",
     "baselines",
+    "estimators",
     "metrics",
     "model",
     "observed",
@@ -35,14 +37,24 @@ def test_examples_in_docstrings_run(name):
     assert result.attempted > 0
 
 
-def test_snippets_of_the_readme_run(capsys):
+@pytest.mark.parametrize(("page", "least"), [("README.md", 2), ("docs/estimators.md", 1)])
+def test_snippets_of_the_documentation_run(capsys, page, least):
     """In order, in one session, as a reader would type them."""
-    snippets = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
-    assert len(snippets) >= 2
+    snippets = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
+    assert len(snippets) >= least
     session: dict = {}
     for snippet in snippets:
         exec(snippet, session)
-    assert "(100, 60)" in capsys.readouterr().out
+    assert "GGGA: 2 chains" in capsys.readouterr().out
+
+
+def test_the_coverage_in_the_documentation_is_the_measured_one():
+    found = json.loads((ROOT / "benchmarks" / "results" / "coverage.json").read_text())
+    page = (ROOT / "docs" / "estimators.md").read_text()
+    for row in found["simulated"] + found["real"]:
+        shares = " | ".join(f"{100 * share:.1f} %" for share in row["coverage"])
+        assert f"| {row['model']} | {shares} |" in page, row
+    assert all(row["met"] for row in found["simulated"])
 
 
 def test_the_readme_lists_every_preset_with_its_likelihood():

@@ -16,8 +16,7 @@ from bayesmf.streams import Array
 if TYPE_CHECKING:
     from bayesmf.posterior import Posterior
 
-RHAT_LIMIT = 1.05  # of a named quantity
-CELL_RHAT_LIMIT = 1.1  # of a cell, of which there are many
+RHAT_LIMIT = 1.1  # beyond it chains disagree by more than the spread of a chain excuses
 ESS_PER_CHAIN = 50  # fewer effective draws say little about an interval
 
 
@@ -77,7 +76,7 @@ def verdict(found: list[Diagnosis], cells: Array, draws: int) -> tuple[bool, lis
     """Whether to trust a run, and in sentences why not and what to change."""
     known = [d for d in found if np.isfinite(d.rhat)]
     advice = []
-    limit, cell_limit = (max(x, _chance(draws)) for x in (RHAT_LIMIT, CELL_RHAT_LIMIT))
+    limit = max(RHAT_LIMIT, _chance(draws))
     slow = [d for d in known if d.rhat > limit]
     if slow:
         worst = max(slow, key=lambda d: d.rhat)
@@ -85,10 +84,10 @@ def verdict(found: list[Diagnosis], cells: Array, draws: int) -> tuple[bool, lis
             f"The chains disagree about {worst.quantity} (R-hat {worst.rhat:.2f}, should be below "
             f"{limit:.2f}): raise burn_in and draws, to about {2 * draws} each."
         )
-    share = float(np.mean(cells > cell_limit)) if cells.size else 0.0
+    share = float(np.mean(cells > limit)) if cells.size else 0.0
     if share > 0.01:
         advice.append(
-            f"{share:.1%} of the cells have an R-hat above {cell_limit:.2f}: raise burn_in and "
+            f"{share:.1%} of the cells have an R-hat above {limit:.2f}: raise burn_in and "
             "draws, or use a smaller n_components."
         )
     few = [d for d in known if min(d.ess_bulk, d.ess_tail) < ESS_PER_CHAIN and d not in slow]
@@ -130,10 +129,10 @@ class Summary:
                 f"{d.ess_bulk:10.0f}{d.ess_tail:10.0f}"
             )
         if self.cell_rhat.size:
-            worst, share = self.cell_rhat.max(), np.mean(self.cell_rhat > CELL_RHAT_LIMIT)
+            worst, share = self.cell_rhat.max(), np.mean(self.cell_rhat > RHAT_LIMIT)
             lines.append(
                 f"all {self.cell_rhat.size} cells: largest split R-hat {worst:.3f}, "
-                f"{share:.2%} above {CELL_RHAT_LIMIT}"
+                f"{share:.2%} above {RHAT_LIMIT}"
             )
         return "\n".join(lines)
 
