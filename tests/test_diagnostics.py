@@ -61,6 +61,7 @@ def test_summary_of_a_good_run_in_words(name):
     assert summary.trusted, str(summary)
     assert "The chains agree." in str(summary)
     assert summary.cell_rhat.shape == (1200,)
+    assert posterior.summary(screen=100).cell_rhat.shape == (90,)
     names = [d.quantity for d in summary.quantities]
     assert "training error" in names and sum(n.startswith("cell") for n in names) == 20
     assert ("noise precision" in names) == (name != "PGG")

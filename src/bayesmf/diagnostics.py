@@ -131,13 +131,13 @@ class Summary:
         if self.cell_rhat.size:
             worst, share = self.cell_rhat.max(), np.mean(self.cell_rhat > RHAT_LIMIT)
             lines.append(
-                f"all {self.cell_rhat.size} cells: largest split R-hat {worst:.3f}, "
+                f"{self.cell_rhat.size} cells: largest split R-hat {worst:.3f}, "
                 f"{share:.2%} above {RHAT_LIMIT}"
             )
         return "\n".join(lines)
 
 
-def summarise(posterior: Posterior, n_cells: int) -> Summary:
+def summarise(posterior: Posterior, n_cells: int, screen: int | None = None) -> Summary:
     """Diagnose a posterior."""
     kept, settings = posterior.draws, posterior.settings
     series: dict[str, Array] = {}
@@ -155,7 +155,10 @@ def summarise(posterior: Posterior, n_cells: int) -> Summary:
                 series[f"{name}, {k + 1}. smallest"] = ordered[:, :, k]
     found, cells = [diagnose(name, draws) for name, draws in series.items()], np.empty(0)
     if {"U", "V"} <= set(kept):
-        cells = _screen(kept["U"], kept["V"])
+        I, J = posterior.shape  # noqa: E741
+        rows = I if screen is None else min(I, max(1, screen // J))
+        chosen = np.linspace(0, I - 1, rows).round().astype(int)
+        cells = _screen(kept["U"] if rows == I else kept["U"][:, :, chosen], kept["V"])
         found += [diagnose(name, draws) for name, draws in _some_cells(posterior, n_cells)]
     draws = settings["draws"]
     trusted, advice = verdict(found, cells, draws)

@@ -25,6 +25,7 @@ from bayesmf.sampling import sample
 from bayesmf.splits import hide_some
 from bayesmf.streams import Array
 
+_SCREENED = 100_000  # cells that are looked at after every fit
 AUTO_COMPONENTS = 30  # factors that "auto" begins with, if the matrix is as large
 
 
@@ -135,7 +136,7 @@ class _Factorisation(BaseEstimator):
         """Warn if the chains disagree; a run that is good enough says nothing."""
         if self.posterior_.settings["draws"] < 20:  # too few to tell
             return
-        summary = self.posterior_.summary()
+        summary = self.posterior_.summary(screen=_SCREENED)
         if not summary.trusted:
             warnings.warn(" ".join(summary.advice), ConvergenceWarning, stacklevel=4)
 

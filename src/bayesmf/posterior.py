@@ -155,18 +155,20 @@ class Posterior:
 
         return align(*self.factors(), self.model)
 
-    def summary(self, n_cells: int = 20) -> Summary:
+    def summary(self, n_cells: int = 20, screen: int | None = None) -> Summary:
         """Diagnose the run: convergence of all that is identifiable, and a verdict in words.
 
         Parameters
         ----------
         n_cells
-            Number of cells, chosen at random but always the same, that are diagnosed one by one;
-            all cells are screened by a quicker measure. Both need the draws of U and V.
+            Number of cells, chosen at random but always the same, that are diagnosed one by one.
+        screen
+            Number of cells that are screened by a quicker measure: about so many, in rows spread
+            over the matrix; all of them by default. Both need the draws of U and V.
         """
         from bayesmf.diagnostics import summarise
 
-        return summarise(self, n_cells)
+        return summarise(self, n_cells, screen)
 
     def to_dataframe(self) -> Any:
         """A pandas DataFrame with a row for every cell: labels, posterior mean and deviation."""
