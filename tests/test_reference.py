@@ -318,6 +318,20 @@ def test_one_system(K):
 
 
 @pytest.mark.parametrize("kind", ["sparse", "dense"])
+@pytest.mark.parametrize("name", ["GGGU", "GEE", "GL21"])
+def test_residuals_of_drawn_entries_are_those_of_the_new_factors(name, kind):
+    X = data(kind, Gaussian())
+    problem = Problem.of(X, preset(name), 3)
+    state = initial_state(problem, random_state=0)
+    for index in (0, 1):
+        side = problem.side(state, index)
+        found = problem.model.likelihood.draw_side(
+            side, state.noise, None, Stream(seed_words(index))
+        )
+        assert_close(found, updates.row_errors(side.view, side.X, side.F, 1), 1e-12)
+
+
+@pytest.mark.parametrize("kind", ["sparse", "dense"])
 @pytest.mark.parametrize("K", range(1, 18))
 def test_gram_step(K, kind):
     """Sums over entries, and the sum over all rows less the gaps."""

@@ -56,8 +56,11 @@ class Likelihood(ABC):
         return None
 
     @abstractmethod
-    def draw_side(self, side: Side, own: Values, auxiliary: Any, stream: Stream) -> None:
-        """Draw the factors of one side in place."""
+    def draw_side(self, side: Side, own: Values, auxiliary: Any, stream: Stream) -> Array | None:
+        """Draw the factors of one side in place.
+
+        Returns the sums of squared residuals of its rows (n,), where they come for nothing.
+        """
 
     @abstractmethod
     def update(self, X: ObservedMatrix, error: float, stream: Stream) -> Values:
@@ -85,10 +88,10 @@ class Gaussian(Likelihood):
     def check(self, X: ObservedMatrix) -> None:
         """Any real data will do."""
 
-    def draw_side(self, side: Side, own: Values, auxiliary: Any, stream: Stream) -> None:
+    def draw_side(self, side: Side, own: Values, auxiliary: Any, stream: Stream) -> Array | None:
         tau = float(own["noise_precision"])
         terms = side.prior.terms(side.h, side.rank)
-        updates.draw_side(side.view, side.X, side.F, terms, tau, stream)
+        return updates.draw_side(side.view, side.X, side.F, terms, tau, stream)
 
     def conditional(self, n_observed: int, error: float) -> dist.Gamma:
         """Distribution of the noise precision given the sum of squared residuals."""
@@ -125,9 +128,10 @@ class Poisson(Likelihood):
         shape, rate = side.prior.gamma_terms(side.h, side.rank)
         return dist.Gamma(shape + sums, rate + updates.factor_sums(side.view, side.F, threads))
 
-    def draw_side(self, side: Side, own: Values, auxiliary: Any, stream: Stream) -> None:
+    def draw_side(self, side: Side, own: Values, auxiliary: Any, stream: Stream) -> Array | None:
         gamma = self.conditional(side, auxiliary[side.number], stream.threads)
         side.X[:] = gamma.draw(stream, side.X.shape)
+        return None
 
     def update(self, X: ObservedMatrix, error: float, stream: Stream) -> Values:
         return {}

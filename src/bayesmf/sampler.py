@@ -220,12 +220,13 @@ def sweep(problem: Problem, state: State) -> State:
         if problem.scale_move and state.sweep > 1:  # a mere starting point has no scale to move
             move_scales(problem, state, stream)
         auxiliary = problem.model.likelihood.begin(problem.X, state.U, state.V, stream)
+        errors = None
         for index in (0, 1):
             _update_hyper(problem, state, index, stream)
             side = problem.side(state, index)
-            problem.model.likelihood.draw_side(side, state.noise, auxiliary, stream)
+            errors = problem.model.likelihood.draw_side(side, state.noise, auxiliary, stream)
         _update_shared(problem, state, stream)
-        return _finish(problem, state, stream)
+        return _finish(problem, state, stream, errors)
 
 
 def move_scales(problem: Problem, state: State, stream: Stream) -> None:
@@ -262,9 +263,14 @@ def _update_shared(problem: Problem, state: State, stream: Stream) -> None:
         state.shared["relevance"] = conditional.draw(stream, (problem.n_components,))
 
 
-def _finish(problem: Problem, state: State, stream: Stream) -> State:
-    """Draw the likelihood's own parameters from the residuals of the new factors."""
-    error = float(updates.row_errors(problem.X.cols, state.V, state.U, problem.threads).sum())
+def _finish(problem: Problem, state: State, stream: Stream, errors: Array | None = None) -> State:
+    """Draw the likelihood's own parameters from the residuals of the new factors.
+
+    ``errors`` are the sums of squared residuals of all columns, if they are known already.
+    """
+    if errors is None:
+        errors = updates.row_errors(problem.X.cols, state.V, state.U, problem.threads)
+    error = float(errors.sum())
     if not np.isfinite(error):
         raise FloatingPointError(
             f"The chain of {problem.model.name} left the range of double precision in sweep "

@@ -125,14 +125,18 @@ def draw_side(
     terms: RowTerms | EntryTerms | VolumeTerms,
     tau: float,
     stream: Stream,
-) -> None:
-    """Draw X (n, K) in place given the other side's F, under a Gaussian likelihood."""
+) -> Array | None:
+    """Draw X (n, K) in place given the other side's F, under a Gaussian likelihood.
+
+    Returns the sums of squared residuals of the new rows (n,), where they come for nothing.
+    """
+    if isinstance(terms, EntryTerms):
+        return _draw_entries(view, X, F, terms, tau, stream)
     if isinstance(terms, RowTerms):
         _draw_rows(view, X, F, terms, tau, stream)
-    elif isinstance(terms, EntryTerms):
-        _draw_entries(view, X, F, terms, tau, stream)
     else:
         _draw_volume(view, X, F, terms, tau, stream)
+    return None
 
 
 def _draw_rows(view: View, X: Array, F: Array, terms: RowTerms, tau: float, stream: Stream) -> None:
@@ -147,23 +151,24 @@ def _draw_rows(view: View, X: Array, F: Array, terms: RowTerms, tau: float, stre
 
 def _draw_entries(
     view: View, X: Array, F: Array, terms: EntryTerms, tau: float, stream: Stream
-) -> None:
-    key = stream.key()
+) -> Array:
+    key, errors = stream.key(), np.empty(view.n)
     block: Callable[[int, int], None]
     if view.mask is not None:
         filled, mask, Ft = view.filled, view.mask, np.zeros((X.shape[1], width(len(F))))
         Ft[:, : len(F)] = F.T
 
         def block(start: int, stop: int) -> None:
-            draw_entries_dense(start, stop, key, X, filled, mask, Ft, tau, *terms)
+            draw_entries_dense(start, stop, key, X, filled, mask, Ft, errors, tau, *terms)
     else:
 
         def block(start: int, stop: int) -> None:
             draw_entries_sparse(
-                start, stop, key, X, view.indptr, view.indices, view.values, F, tau, *terms
+                start, stop, key, X, view.indptr, view.indices, view.values, F, errors, tau, *terms
             )
 
     _threads.run(block, blocks(view, 4 * X.shape[1], 32 * X.shape[1]), stream.threads)
+    return errors
 
 
 def _draw_volume(

@@ -72,8 +72,24 @@ def step(change, last, k, Ft, n, weight, e):
 
 
 @kernel
+def squared_error(change, last, Ft, n, weight, e):
+    """Return the sum of w r^2 over cells, r = e - change * Ft[last]."""
+    p, c = last * Ft.shape[1], splat(change)
+    s0 = s1 = splat(0.0)
+    for t in range(0, n, PAIR):
+        e0 = minus_product(load(e, t), c, load(Ft, p + t))
+        e1 = minus_product(load(e, t + LANES), c, load(Ft, p + t + LANES))
+        s0 = plus_product(s0, product(load(weight, t), e0), e0)
+        s1 = plus_product(s1, product(load(weight, t + LANES), e1), e1)
+    return total(plus_product(s0, splat(1.0), s1))
+
+
+@kernel
 def _row(n, s, x, Ft, weight, e, tau, precision, linear, coupling, nonnegative):
-    """Draw all entries of a row x in turn; e holds its values, 1 in ``weight`` marks its cells."""
+    """Draw all entries of a row x in turn; e holds its values, 1 in ``weight`` marks its cells.
+
+    Returns the sum of squared residuals of the new row.
+    """
     subtract_fit(x, Ft, n, e)
     row_sum = 0.0
     if coupling != 0.0:
@@ -88,6 +104,7 @@ def _row(n, s, x, Ft, weight, e, tau, precision, linear, coupling, nonnegative):
         change, last = new - x[k], k
         x[k] = new
         row_sum += change
+    return squared_error(change, last, Ft, n, weight, e)
 
 
 @kernel
@@ -111,12 +128,14 @@ def gather_row(F, indices, values, first, n, whole, place, Ft, e):
 
 @kernel
 def draw_entries_sparse(
-    start, stop, key, X, indptr, indices, values, F, tau, precision, linear, coupling, nonnegative
-):
+    start, stop, key, X, indptr, indices, values, F, errors,
+    tau, precision, linear, coupling, nonnegative,
+):  # fmt: skip
     """Draw rows start..stop of X (n, K) in place, from lists of observed entries.
 
     precision and linear (1 or n, K) are the prior's terms per entry; ``coupling`` adds
-    -coupling * (sum of the row's other entries) to the linear term.
+    -coupling * (sum of the row's other entries) to the linear term. ``errors`` (n,) takes the sums
+    of squared residuals.
     """
     K = X.shape[1]
     longest = 0
@@ -136,13 +155,14 @@ def draw_entries_sparse(
         seed_stream(key, i, s)
         p = precision[i if precision.shape[0] > 1 else 0]
         b = linear[i if linear.shape[0] > 1 else 0]
-        _row(whole, s, X[i], Ft, weight, e, tau, p, b, coupling, nonnegative)
+        errors[i] = _row(whole, s, X[i], Ft, weight, e, tau, p, b, coupling, nonnegative)
 
 
 @kernel
 def draw_entries_dense(
-    start, stop, key, X, filled, mask, Ft, tau, precision, linear, coupling, nonnegative
-):
+    start, stop, key, X, filled, mask, Ft, errors,
+    tau, precision, linear, coupling, nonnegative,
+):  # fmt: skip
     """Draw rows start..stop of X in place, from a filled matrix (n, m) with its 0/1 mask.
 
     Ft (K, ``width(m)``) is the other side's factors, transposed once for all rows and padded with
@@ -162,4 +182,4 @@ def draw_entries_dense(
         seed_stream(key, i, s)
         p = precision[i if precision.shape[0] > 1 else 0]
         b = linear[i if linear.shape[0] > 1 else 0]
-        _row(whole, s, X[i], Ft, weight, e, tau, p, b, coupling, nonnegative)
+        errors[i] = _row(whole, s, X[i], Ft, weight, e, tau, p, b, coupling, nonnegative)
