@@ -188,8 +188,8 @@ MUTATIONS = {
         entries, "linear[k] - coupling", "linear[k] + coupling")),
     "entries: stale residual": ("GEE", "dense", False, rebuilt(
         entries, "change, last = new - x[k], k", "change, last = 0.0, k")),
-    "entries: error before the last change": ("GEE", "sparse", False, rebuilt(
-        entries, "return squared_error(change", "return squared_error(0.0 * change")),
+    "entries: half of the squared error": ("GEE", "sparse", False, rebuilt(
+        entries, "return squared_error(change", "return 0.5 * squared_error(change")),
     "entries: own share left out of the residual": ("GTT", "sparse", False, rebuilt(
         entries, "tau * (g + x[k] * d)", "tau * g")),
     "entries: sign of the linear term lost": ("GEG", "dense", False, rebuilt(
