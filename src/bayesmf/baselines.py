@@ -14,6 +14,7 @@ import numpy as np
 from bayesmf import _threads, updates
 from bayesmf import distributions as dist
 from bayesmf._errors import ModelError, nearest
+from bayesmf.centring import averages
 from bayesmf.kernels.counts import multiplicative_update
 from bayesmf.observed import ObservedMatrix, View
 from bayesmf.posterior import cell_arrays
@@ -97,21 +98,14 @@ def baseline(
     begin = time.perf_counter()
     U, V = np.ones((matrix.shape[0], 1)), np.ones((matrix.shape[1], 1))
     if name == "row-average":
-        U[:, 0] = _averages(matrix.rows, matrix.mean)
+        U[:, 0] = averages(matrix.rows, np.zeros(matrix.shape[1]), matrix.mean)
     elif name == "column-average":
-        V[:, 0] = _averages(matrix.cols, matrix.mean)
+        V[:, 0] = averages(matrix.cols, np.zeros(matrix.shape[0]), matrix.mean)
     else:
         U *= matrix.mean
     error = updates.row_errors(matrix.rows, U, V, 1).sum() / matrix.n_observed
     seconds = time.perf_counter() - begin
     return _estimate(name, matrix, U, V, [error], [seconds])
-
-
-def _averages(view: View, otherwise: float) -> Array:
-    """Mean of the observed entries of each row; the grand mean where there are none."""
-    line = np.repeat(np.arange(view.n), view.counts)
-    totals = np.bincount(line, view.values, minlength=view.n)
-    return np.where(view.counts > 0, totals / np.maximum(view.counts, 1), otherwise)
 
 
 def _nmf(

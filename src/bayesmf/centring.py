@@ -30,7 +30,7 @@ class Offsets:
         """The same for other rows: theirs are found from their own entries."""
         rows = np.full(X.shape[0], self.otherwise)
         if self.center in ("rows", "both"):
-            rows = _averages(X.rows, self.cols, self.otherwise)
+            rows = averages(X.rows, self.cols, self.otherwise)
         return Offsets(self.center, rows, self.cols, self.otherwise)
 
 
@@ -49,22 +49,22 @@ def fit_offsets(X: ObservedMatrix, center: str) -> Offsets:
     if center == "global":
         return Offsets(center, rows + mean, cols, mean)
     if center == "rows":
-        return Offsets(center, _averages(X.rows, cols, mean), cols, mean)
+        return Offsets(center, averages(X.rows, cols, mean), cols, mean)
     if center == "cols":
-        return Offsets(center, rows, _averages(X.cols, rows, mean))
+        return Offsets(center, rows, averages(X.cols, rows, mean))
     if center == "both":
         for _ in range(200):
             previous = rows
-            rows = _averages(X.rows, cols, mean)
-            cols = _averages(X.cols, rows, 0.0)
+            rows = averages(X.rows, cols, mean)
+            cols = averages(X.cols, rows, 0.0)
             if np.abs(rows - previous).max() <= 1e-10 * max(1.0, np.abs(rows).max()):
                 break
         return Offsets(center, rows, cols, float(np.average(rows, weights=X.rows.counts)))
     return Offsets(center, rows, cols)
 
 
-def _averages(view: View, other: Array, otherwise: float) -> Array:
-    """Mean of the entries of every row less the other side's offsets."""
+def averages(view: View, other: Array, otherwise: float) -> Array:
+    """Mean of the entries of every row less the other side's offsets; ``otherwise`` without any."""
     line = np.repeat(np.arange(view.n), view.counts)
     totals = np.bincount(line, view.values - other[view.indices], minlength=view.n)
     return np.where(view.counts > 0, totals / np.maximum(view.counts, 1), otherwise)
