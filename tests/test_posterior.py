@@ -125,6 +125,15 @@ def test_progress_is_silent_visible_or_called(capfd):
     assert events[-1].total == 17
 
 
+@pytest.fixture
+def interruptible():
+    """A process that was started in the background may ignore interrupts."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_interrupt_keeps_what_was_drawn():
     def interrupt(event):
         if event.sweep == 9:
@@ -137,6 +146,7 @@ def test_interrupt_keeps_what_was_drawn():
     assert any(f"Interrupted: {done} of 10000" in note for note in posterior.notes)
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_interrupt_in_burn_in_is_not_swallowed():
     def interrupt(event):
         if event.sweep == 2:

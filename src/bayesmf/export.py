@@ -163,6 +163,7 @@ def save(posterior: Posterior, path: str | Path) -> None:
     tree = to_datatree(posterior)
     try:
         import h5netcdf  # noqa: F401
+        import h5py  # noqa: F401
         import xarray as xr
     except ImportError:
         raise _needs("h5netcdf", "save") from None
@@ -194,6 +195,7 @@ def load(path: str | Path) -> dict[str, Any]:
     """Read the fields of a posterior that `save` wrote."""
     try:
         import h5netcdf  # noqa: F401
+        import h5py  # noqa: F401
         import xarray as xr
     except ImportError:
         raise _needs("h5netcdf", "load") from None
