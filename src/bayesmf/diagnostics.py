@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from bayesmf.posterior import Posterior
 
 RHAT_LIMIT = 1.1  # beyond it chains disagree by more than the spread of a chain excuses
-ESS_PER_CHAIN = 50  # fewer effective draws say little about an interval
+ESS_LIMIT = 50  # fewer effective draws say little about an interval
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ def verdict(found: list[Diagnosis], cells: Array, draws: int) -> tuple[bool, lis
             f"{share:.1%} of the cells have an R-hat above {limit:.2f}: raise burn_in and "
             "draws, or use a smaller n_components."
         )
-    few = [d for d in known if min(d.ess_bulk, d.ess_tail) < ESS_PER_CHAIN and d not in slow]
+    few = [d for d in known if min(d.ess_bulk, d.ess_tail) < ESS_LIMIT and d not in slow]
     if few:
         worst = min(few, key=lambda d: min(d.ess_bulk, d.ess_tail))
         advice.append(

@@ -19,8 +19,7 @@ from bayesmf.newrows import draw_new_rows, needed
 from bayesmf.observed import ObservedMatrix
 from bayesmf.posterior import Posterior, cell_arrays
 from bayesmf.predictive import Predictive
-from bayesmf.presets import preset
-from bayesmf.sampler import Problem
+from bayesmf.presets import as_model
 from bayesmf.sampling import sample
 from bayesmf.splits import hide_some
 from bayesmf.streams import Array
@@ -96,10 +95,9 @@ class _Factorisation(BaseEstimator):
             )
         offsets = fit_offsets(matrix, self.center)
         data = without_offsets(matrix, offsets)
-        known = Problem.of(data, model, rank).variable_names()
         self.posterior_ = sample(
             data, model, rank, draws=self.draws, burn_in=self.burn_in, thin=self.thin,
-            chains=self.chains, keep=[name for name in needed(model) if name in known],
+            chains=self.chains, keep=needed(model),
             random_state=self._seed(), n_jobs=self.n_jobs, progress=self.progress,
         )  # fmt: skip
         self.offsets_ = offsets
@@ -116,13 +114,7 @@ class _Factorisation(BaseEstimator):
 
     def _model(self, X: ObservedMatrix) -> tuple[Model, int]:
         """The model, and the rank or what "auto" makes of it."""
-        model = self.model
-        if not isinstance(model, Model):
-            model = preset(model, **(self.hyperparameters or {}))
-        elif self.hyperparameters:
-            raise ModelError(
-                "Hyperparameters go with a preset's name; give them to the Model's parts."
-            )
+        model = as_model(self.model, self.hyperparameters)
         if self.n_components != "auto":
             return model, self.n_components  # type: ignore[return-value]
         if not model.rows.ard:

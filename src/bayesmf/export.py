@@ -15,6 +15,7 @@ import numpy as np
 
 from bayesmf import __version__, hyperpriors, likelihoods, priors
 from bayesmf._errors import DataError, ModelError
+from bayesmf._files import replacing
 from bayesmf.model import Model
 from bayesmf.sampler import State
 from bayesmf.streams import Array
@@ -185,10 +186,8 @@ def save(posterior: Posterior, path: str | Path) -> None:
         }
         node = xr.Dataset(data, attrs={"numbers": numbers})
         tree[f"/state_{state.chain}"] = xr.DataTree(node)
-    path = Path(path)
-    partial = path.with_name(path.name + ".part")
-    tree.to_netcdf(partial, engine="h5netcdf")
-    partial.replace(path)
+    with replacing(path) as partial:
+        tree.to_netcdf(partial, engine="h5netcdf")
 
 
 def load(path: str | Path) -> dict[str, Any]:

@@ -26,8 +26,9 @@ _FIRST, _LATER = 30, 3  # sweeps over a new row's own variables: at the first dr
 
 def needed(model: Model) -> list[str]:
     """Names of the variables whose draws must be kept for new rows."""
-    common = [f"rows.{name}" for name in model.rows.common]
-    return ["U", "V", "relevance", "noise_precision", *common]
+    common = [f"rows.{name}" for name in model.rows.common if name != "relevance"]
+    ard = "relevance" if model.shared_ard else "rows.relevance"
+    return ["U", "V", *common, *([ard] if model.rows.ard else [])]
 
 
 def draw_new_rows(posterior: Posterior, X: ObservedMatrix, threads: int = 1) -> Array:

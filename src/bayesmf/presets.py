@@ -172,6 +172,15 @@ def preset(name: str, **values: Any) -> Model:
     return Model(row.likelihood(*noise), row.rows(h), row.cols(h), name)
 
 
+def as_model(model: str | Model, changes: dict[str, Any] | None) -> Model:
+    """The preset of this name with its hyperparameters changed, or the model itself."""
+    if not isinstance(model, Model):
+        return preset(model, **(changes or {}))
+    if changes:
+        raise ModelError("Hyperparameters go with a preset's name; give them to the Model's parts.")
+    return model
+
+
 def _lookup(name: str) -> Preset:
     if not isinstance(name, str) or name not in PRESETS:
         hint = nearest(name, PRESETS) if isinstance(name, str) else ""

@@ -19,6 +19,7 @@ from threadpoolctl import ThreadpoolController
 from bayesmf import distributions as dist
 from bayesmf import updates
 from bayesmf._errors import ModelError
+from bayesmf._files import replacing
 from bayesmf.hyperpriors import Values
 from bayesmf.kernels.fill import fill_log_scales
 from bayesmf.likelihoods import Side
@@ -93,11 +94,8 @@ class State:
 
 def write_arrays(path: str | Path, arrays: Mapping[str, Array]) -> None:
     """Write arrays to an .npz file, whole or not at all."""
-    path = Path(path)
-    partial = path.with_name(path.name + ".part")
-    with open(partial, "wb") as file:
+    with replacing(path) as partial, open(partial, "wb") as file:
         np.savez(file, **arrays)  # type: ignore[arg-type]
-    partial.replace(path)
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,7 +17,7 @@ from bayesmf import _threads
 from bayesmf._errors import ModelError, nearest
 from bayesmf.model import Model
 from bayesmf.posterior import Cells, Posterior, cell_arrays
-from bayesmf.presets import preset
+from bayesmf.presets import as_model
 from bayesmf.sampler import Problem, State, chain, check_init
 from bayesmf.storage import Folder, Memory, fingerprint, known_seed
 from bayesmf.streams import Array, RandomState, seed_words
@@ -100,10 +100,7 @@ def sample(
     _check_numbers(
         n_jobs, draws=(draws, 1), burn_in=(burn_in, 0), thin=(thin, 1), chains=(chains, 1)
     )
-    if not isinstance(model, Model):
-        model = preset(model, **(hyperparameters or {}))
-    elif hyperparameters:
-        raise ModelError("Hyperparameters go with a preset's name; give them to the Model's parts.")
+    model = as_model(model, hyperparameters)
     threads = _threads.count(n_jobs)
     workers = min(threads, chains)
     problem = Problem.of(

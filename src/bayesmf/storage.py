@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from bayesmf._errors import DataError
+from bayesmf._files import replacing
 from bayesmf.observed import ObservedMatrix
 from bayesmf.sampler import write_arrays
 from bayesmf.streams import Array
@@ -78,13 +79,12 @@ class Folder(Memory):
         self._last: dict[int, float] = {}
         file = self.path / "run.json"
         if not file.exists():
-            if any(self.path.iterdir()):
+            if any(path.suffix != ".part" for path in self.path.iterdir()):
                 raise DataError(
                     f"The folder {self.path} is not empty and holds no run; give another."
                 )
-            partial = file.with_suffix(".part")
-            partial.write_text(json.dumps(record, indent=1), encoding="utf-8")
-            partial.replace(file)
+            with replacing(file) as partial:
+                partial.write_text(json.dumps(record, indent=1), encoding="utf-8")
             return
         known = json.loads(file.read_text(encoding="utf-8"))
         for name, value in json.loads(json.dumps(record)).items():
@@ -97,10 +97,8 @@ class Folder(Memory):
             self.arrays[path.stem] = np.lib.format.open_memmap(path, mode="r+")
 
     def _new(self, name: str, shape: tuple[int, ...]) -> Array:
-        partial = self.path / f"{name}.npy.part"
-        array = np.lib.format.open_memmap(partial, mode="w+", dtype=np.float64, shape=shape)
-        partial.replace(self.path / f"{name}.npy")
-        return array
+        with replacing(self.path / f"{name}.npy") as partial:
+            return np.lib.format.open_memmap(partial, mode="w+", dtype=np.float64, shape=shape)
 
     def load(self, chain: int) -> dict[str, Array] | None:
         path = self.path / f"chain-{chain}.npz"
