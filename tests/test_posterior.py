@@ -155,6 +155,18 @@ def test_interrupt_in_burn_in_is_not_swallowed():
 
     with pytest.raises(KeyboardInterrupt):
         run(burn_in=10_000, progress=interrupt)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+@pytest.mark.usefixtures("interruptible")
+def test_an_interrupt_while_chains_start_loses_nothing():
+    def interrupt(event):
+        if event.chain == 0 and event.sweep == 6:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    for seed in range(40):  # of a tiny matrix: the first chain is drawing when the second starts
+        posterior = run(draws=3_000, chains=4, n_jobs=4, progress=interrupt, random_state=seed)
+        assert any("Interrupted" in note for note in posterior.notes)
 
 
 def test_half_given_cells_are_refused():

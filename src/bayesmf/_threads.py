@@ -7,10 +7,14 @@ its own random stream, and block boundaries are fixed by the problem, not by the
 from __future__ import annotations
 
 import os
+import signal
+import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from itertools import pairwise
+from types import FrameType
 
 import numpy as np
 
@@ -83,3 +87,28 @@ def balanced_bounds(cost: np.ndarray, blocks: int) -> list[int]:
     goals = total[-1] * np.arange(1, max(1, blocks)) / max(1, blocks)
     inner = np.searchsorted(total, goals)
     return sorted({0, len(cost), *(int(i) for i in inner)})
+
+
+@contextmanager
+def interrupts() -> Iterator[threading.Event]:
+    """An event that Ctrl-C sets instead of raising; pressed twice, it raises as ever.
+
+    An exception could strike between any two lines of whoever waits for threads, and lose their
+    results. Off the main thread, or where interrupts are ignored, nothing changes.
+    """
+    event = threading.Event()
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(before):
+        yield event
+        return
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        if event.is_set():
+            before(number, frame)
+        event.set()
+
+    signal.signal(signal.SIGINT, handle)
+    try:
+        yield event
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -214,21 +214,21 @@ def _run_chains(
     plan: _Plan, memory: Memory, workers: int, progress: bool | Callable[[Progress], object]
 ) -> list[ChainRun]:
     """Run all chains; an interrupt ends them early and keeps what they have."""
-    stop = threading.Event()
     report, close = _reporter(plan, progress)
     numbers = range(plan.chains)
-    with plan.problem.one_blas_thread(), ThreadPoolExecutor(workers) as pool:
+    with (
+        plan.problem.one_blas_thread(),
+        ThreadPoolExecutor(workers) as pool,
+        _threads.interrupts() as stop,
+    ):
         futures = [pool.submit(_run_chain, plan, c, memory, stop, report) for c in numbers]
         try:
-            for future in futures:
-                future.result()
-        except BaseException as error:
+            runs = [future.result() for future in futures]
+        except BaseException:
             stop.set()
-            if not isinstance(error, KeyboardInterrupt):
-                raise
+            raise
         finally:
             close()
-        runs = [future.result() for future in futures]
     runs = [run for run in runs if run.cells.count]
     if not runs:
         raise KeyboardInterrupt("interrupted before the first kept draw")
