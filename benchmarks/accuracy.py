@@ -7,7 +7,7 @@ Five folds of the observed entries (seed 0), the same for all; the mean over the
 squared error on the fold left out, for every method and rank, and the best rank of each. All run
 500 sweeps, of which the last 250 are kept. myFM has a bias for every row and column, and the data
 less their mean; SMURFF has the data at mean 0 and variance 1 with adaptive noise, without which its
-noise does not follow the residuals. Presets are run as they are and with ``center="both"``.
+noise does not follow the residuals. Presets are run as they are and with ``biases=True``.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ SWEEPS, KEPT = 500, 250
 Predictor = Callable[[ObservedMatrix, Any, int], np.ndarray]
 
 
-def by_preset(name: str, center: str) -> Predictor:
+def by_preset(name: str, biases: bool) -> Predictor:
     def predict(train: ObservedMatrix, test: Any, rank: int) -> np.ndarray:
         mf = BayesianMF(
-            name, rank, draws=KEPT, burn_in=SWEEPS - KEPT, chains=1, center=center,
+            name, rank, draws=KEPT, burn_in=SWEEPS - KEPT, chains=1, biases=biases,
             random_state=0, n_jobs=2,
         )  # fmt: skip
         with warnings.catch_warnings():
@@ -80,9 +80,8 @@ def by_myfm(train: ObservedMatrix, test: Any, rank: int) -> np.ndarray:
 def methods(models: list[str]) -> dict[str, Predictor]:
     found: dict[str, Predictor] = {}
     for name in models:
-        found[name] = by_preset(name, "none")
-        if name[1] in "GLV":
-            found[f"{name}, centred"] = by_preset(name, "both")
+        found[name] = by_preset(name, False)
+        found[f"{name}, biases"] = by_preset(name, True)
     peers = {"smurff": ("SMURFF", by_smurff), "myfm": ("myFM", by_myfm)}
     return found | dict(peers[name] for name in installed(peers))
 

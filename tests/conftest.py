@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from bayesmf import PRESETS, ObservedMatrix, preset
+from bayesmf import PRESETS, Biases, ObservedMatrix, preset
 from verdicts import (  # noqa: F401  fixtures and hooks of the exactness tests
     pytest_addoption,
     pytest_collection_modifyitems,
@@ -32,9 +33,13 @@ def small_matrix(density: float = 0.7, shape: tuple[int, int] = (17, 12), seed: 
 
 
 def models() -> list:
-    """Every preset, GLLI in both readings."""
+    """Every preset, GLLI in both readings, and some with biases."""
     named = [pytest.param(preset(name), id=name) for name in ALL_PRESETS]
-    return [*named, pytest.param(preset("GLLI", reading="rate"), id="GLLI-rate")]
+    named.append(pytest.param(preset("GLLI", reading="rate"), id="GLLI-rate"))
+    for name in ("GGGW", "GVG", "GEE"):
+        biased = replace(preset(name), biases=Biases())
+        named.append(pytest.param(biased, id=f"{name}-biases"))
+    return named
 
 
 def data_folder() -> Path | None:

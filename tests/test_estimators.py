@@ -11,7 +11,15 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from bayesmf import BayesianImputer, BayesianMF, ConvergenceWarning, ObservedMatrix
+from bayesmf import (
+    BayesianImputer,
+    BayesianMF,
+    Biases,
+    ConvergenceWarning,
+    ObservedMatrix,
+    Posterior,
+    sample,
+)
 from bayesmf._errors import DataError, ModelError
 from bayesmf.presets import PRESETS
 
@@ -79,10 +87,13 @@ def test_every_model_fits_predicts_and_transforms(name):
         assert np.array_equal(low, np.round(low))
 
 
-@pytest.mark.parametrize("name", PRESETS)
-def test_a_new_row_equal_to_a_known_row_is_predicted_alike(name):
+@pytest.mark.parametrize(
+    ("name", "biases"),
+    [*((name, False) for name in PRESETS), ("GGGW", True), ("GEE", True), ("GVG", True)],
+)
+def test_a_new_row_equal_to_a_known_row_is_predicted_alike(name, biases):
     X, _ = data_for(name, noise=0.5)
-    mf = BayesianMF(name, 2, draws=400, burn_in=300, chains=1, random_state=1)
+    mf = BayesianMF(name, 2, draws=400, burn_in=300, chains=1, biases=biases, random_state=1)
     mf.fit(X)
     known, spread = mf.predict(return_std=True, include_noise=False)
     new = mf.predict(X)
@@ -92,13 +103,15 @@ def test_a_new_row_equal_to_a_known_row_is_predicted_alike(name):
     assert abs(score) < 1
 
 
-@pytest.mark.parametrize("name", ["GGG", "GGGA", "GGGW", "GEE", "GTT", "GL21", "PGG", "PGGG"])
-def test_a_row_without_entries_gets_the_prior_predictive(name):
+@pytest.mark.parametrize(
+    ("name", "biases"),
+    [*((name, False) for name in ("GGG", "GGGA", "GGGW", "GEE", "PGG")), ("GGG", True)],
+)
+def test_a_row_without_entries_gets_the_prior_predictive(name, biases):
     X, _ = data_for(name)
-    mf = BayesianMF(name, 2, draws=400, burn_in=200, chains=1, random_state=2)
+    mf = BayesianMF(name, 2, draws=400, burn_in=200, chains=1, biases=biases, random_state=2)
     mf.fit(X)
     empty = np.full((200, X.shape[1]), np.nan)
-    empty[0] = X[0]  # a matrix needs an entry
     V = mf.posterior_.factors()[1]
     expected = np.zeros(2)
     if name == "GGGW":
@@ -107,11 +120,12 @@ def test_a_row_without_entries_gets_the_prior_predictive(name):
         expected = 1 / mf.posterior_.model.rows.rate + np.zeros(2)
     elif name == "PGG":
         expected = mf.posterior_.model.rows.shape / mf.posterior_.model.rows.rate + np.zeros(2)
-    elif name != "GGG" and name != "GGGA":
-        pytest.skip("the mean of this prior has no simple form")
     mean = np.mean(np.sum(V * np.broadcast_to(expected, (len(V), 2))[:, None], axis=2), axis=0)
+    if biases:
+        effects = mf.posterior_.biases()
+        mean += np.mean(effects["mean"][:, None] + effects["cols"], axis=0)
     found, spread = mf.predict(empty, return_std=True, include_noise=False)
-    found, spread = found[1:].mean(axis=0), spread[1]
+    found, spread = found.mean(axis=0), spread[0]
     assert np.abs(found - mean).max() < 6 * spread.max() / (200 * 400) ** 0.5 + 0.05 * spread.max()
 
 
@@ -162,6 +176,44 @@ def test_centring(center):
     assert np.abs(new - mf.predict()[:3]).max() < 3
 
 
+@pytest.mark.parametrize("name", ["GGGA", "GEE"])
+def test_biases_find_the_effects_of_rows_and_columns(name, tmp_path):
+    rng = np.random.default_rng(1)
+    X, truth = matrix(noise=0.2, rank=1, shape=(60, 40))
+    rows, cols = rng.normal(0, 4, 60), rng.normal(0, 2, 40)
+    effects = 50 + rows[:, None] + cols
+    mf = BayesianMF(name, 3, biases=True, draws=200, burn_in=200, chains=2, random_state=0)
+    mf.fit(X + effects)
+    missing = np.isnan(X)
+    assert np.mean((mf.predict() - truth - effects)[missing] ** 2) < 0.05
+    found = mf.posterior_.biases()
+    assert np.corrcoef(found["rows"].mean(axis=0), rows)[0, 1] > 0.95
+    assert np.corrcoef(found["cols"].mean(axis=0), cols)[0, 1] > 0.9
+    assert 0.8 < np.mean(found["rows_precision"] ** -0.5) / 4 < 1.25
+    mean, std = mf.predict(return_std=True, include_noise=False)
+    np.testing.assert_allclose(mean, mf.posterior_.predict(), rtol=1e-8)
+    np.testing.assert_allclose(std, mf.posterior_.predict(return_std=True)[1], rtol=1e-6)
+    mf.posterior_.save(tmp_path / "run.nc")
+    again = Posterior.load(tmp_path / "run.nc")
+    assert again.model.biases == mf.posterior_.model.biases
+    assert again.to_datatree()["/posterior/bias.rows"].dims == ("chain", "draw", "row")
+    np.testing.assert_array_equal(again.predictors()[0], mf.posterior_.predictors()[0])
+    with pytest.raises(ModelError, match="method='mean'"):
+        again.predict(method="product_of_means")
+
+
+def test_biases_that_make_no_sense_are_refused():
+    X = matrix(counts=True)[0]
+    with pytest.raises(ModelError, match="Gaussian likelihood"):
+        BayesianMF("PGG", 2, biases=True).fit(X)
+    with pytest.raises(ModelError, match="biases must be"):
+        BayesianMF("GGG", 2, biases="both").fit(X)
+    with pytest.raises(ModelError, match="alpha must be a positive number"):
+        Biases(alpha=-1.0)
+    with pytest.raises(ModelError, match="biases were not kept"):
+        sample(X, "GGG", 2, biases=True, keep=("U", "V"), draws=3, burn_in=0).predictors()
+
+
 def test_centring_is_refused_for_nonnegative_models():
     with pytest.raises(ModelError, match="nonnegative"):
         BayesianMF("GEE", 2, center="global").fit(np.abs(matrix()[0]))
@@ -175,6 +227,33 @@ def test_automatic_rank():
     assert 3 <= mf.effective_rank_ <= 6
     with pytest.raises(ModelError, match="ARD"):
         BayesianMF("GGG", "auto").fit(X)
+
+
+def test_rank_by_cross_validation():
+    X, _ = matrix(shape=(60, 40), rank=3, noise=0.3)
+    mf = BayesianMF("GGG", [1, 3, 8], **SHORT).fit(X)
+    assert set(mf.cv_errors_) == {1, 3, 8}
+    assert mf.n_components_ == min(mf.cv_errors_, key=mf.cv_errors_.get) != 1
+    again = BayesianMF("GGG", (3, 8, 1), **SHORT).fit(X)
+    assert again.cv_errors_ == mf.cv_errors_
+    small = BayesianImputer("GEE", "cv", **SHORT).fit(np.abs(X[:, :4]))
+    assert set(small.cv_errors_) == {1, 2, 3}
+    with pytest.raises(ModelError, match="'auto', 'cv'"):
+        BayesianMF("GGG", "best").fit(X)
+    with pytest.raises(ModelError, match="no candidate"):
+        BayesianMF("GGG", []).fit(X)
+
+
+def test_a_fit_is_kept_in_its_folder(tmp_path):
+    X, _ = matrix()
+    plain = BayesianMF("GGG", 2, biases=True, **SHORT).fit(X)
+    stored = BayesianMF("GGG", 2, biases=True, store=tmp_path / "run", **SHORT).fit(X)
+    again = BayesianMF("GGG", 2, biases=True, store=tmp_path / "run", **SHORT).fit(X)
+    assert isinstance(stored.posterior_.draws["bias.rows"], np.memmap)
+    for other in (stored, again):
+        np.testing.assert_array_equal(other.predict(), plain.predict())
+    with pytest.raises(DataError, match="holds another run: parts"):
+        BayesianMF("GGG", 2, store=tmp_path / "run", **SHORT).fit(X)
 
 
 def test_sparse_entries_are_the_observed_ones():

@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from bayesmf import observed
+from bayesmf import baseline, observed, sample
 from bayesmf._errors import BayesmfError, DataError, ModelError, nearest
+from bayesmf.centring import fit_offsets
 from bayesmf.observed import ObservedMatrix
 
 NAN, INF = np.nan, np.inf
@@ -117,7 +118,7 @@ def test_views_agree(array):
             assert view.mask is None
     assert X.n_observed == seen.sum()
     assert X.density == seen.mean()
-    assert X.complete == seen.all()
+    assert (X.density == 1) == seen.all()
     assert X.is_dense == (seen.mean() >= observed.DENSE_DENSITY)
     np.testing.assert_array_equal(X.empty_rows, ~seen.any(axis=1))
     np.testing.assert_array_equal(X.empty_cols, ~seen.any(axis=0))
@@ -180,7 +181,7 @@ def test_pickle_and_repr():
 
 def test_explicit_zeros_of_block_and_diagonal_formats():
     block = sp.bsr_array(np.array([[1.0, 0.0], [0.0, 2.0]]), blocksize=(2, 2))
-    assert ObservedMatrix.of(block).complete
+    assert ObservedMatrix.of(block).density == 1
     band = sp.dia_array((np.array([[0.0, 5.0]]), [0]), shape=(2, 2))
     assert ObservedMatrix.of(band).triples()[2].tolist() == [5.0]
 
@@ -261,10 +262,6 @@ TWICE_BSR = sp.bsr_array((np.ones((2, 1, 1)), np.array([1, 1]), np.array([0, 2])
 @pytest.mark.parametrize(
     ("X", "options", "message"),
     [
-        (np.full((2, 2), NAN), {}, "no observed entry"),
-        ([[None, None]], {}, "no observed entry"),
-        (sp.coo_array((2, 2)), {}, "no observed entry"),
-        (np.ones((2, 2)), {"mask": np.zeros((2, 2), bool)}, "no observed entry"),
         (np.ones((0, 3)), {}, r"empty: its shape is \(0, 3\)"),
         ([], {}, "empty"),
         (sp.coo_array((3, 0)), {}, r"empty: its shape is \(3, 0\)"),
@@ -345,8 +342,25 @@ def test_take_errors():
     X = ObservedMatrix.of([[1.0, 2.0]])
     with pytest.raises(DataError, match=r"needs 2 flags, not shape \(3,\)"):
         X.take(np.ones(3, bool))
-    with pytest.raises(DataError, match="no observed entry"):
-        X.take([])
+
+
+@pytest.mark.parametrize(
+    ("X", "options"),
+    [
+        (np.full((2, 2), NAN), {}),
+        ([[None, None], [None, None]], {}),
+        (sp.coo_array((2, 2)), {}),
+        (np.ones((2, 2)), {"mask": np.zeros((2, 2), bool)}),
+        (([0, 1], [0, 1], [NAN, NAN]), {}),
+    ],
+)
+def test_a_matrix_without_entries_can_be_read_but_not_fitted(X, options):
+    empty = ObservedMatrix.of(X, **options)
+    assert (empty.n_observed, empty.shape) == (0, (2, 2))
+    assert empty.empty_rows.all() and empty.take([]).n_observed == 0
+    for fit in (sample, lambda X: baseline(X, "grand-average"), lambda X: fit_offsets(X, "both")):
+        with pytest.raises(DataError, match="no observed entry"):
+            fit(empty)
 
 
 def test_checks_of_values():

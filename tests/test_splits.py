@@ -169,3 +169,18 @@ def test_fraction_out_of_range(fraction):
 def test_number_of_folds_out_of_range(n_folds):
     with pytest.raises(ModelError, match="n_folds must be an integer from 2 to 9"):
         kfold(np.ones((3, 3)), n_folds)
+
+
+def test_single_entries_can_stay_in_training():
+    X = np.full((5, 4), np.nan)
+    X[:3, :3] = np.arange(9.0).reshape(3, 3)
+    X[3, 0] = X[4, 3] = 1.0  # alone in their row, the second in its column too
+    X[0, 3] = 2.0  # beside the second alone
+    tested = []
+    for train, (rows, cols, values) in kfold(X, 3, random_state=0, keep_singles=True):
+        assert train.n_observed + values.size == 12
+        assert not (train.empty_rows.any() or train.empty_cols.any())
+        tested += zip(rows.tolist(), cols.tolist(), strict=True)
+    assert sorted(tested) == [(i, j) for i in range(3) for j in range(3)]
+    with pytest.raises(DataError, match="Only 0 entries can be tested"):
+        kfold(np.where(np.eye(3) > 0, 1.0, np.nan), 2, keep_singles=True)

@@ -23,6 +23,7 @@ _HOME = {
     "hyperparameters": "presets",
     "PRESETS": "presets",
     "Model": "model",
+    "Biases": "biases",
     "Gaussian": "likelihoods",
     "Poisson": "likelihoods",
     "Normal": "priors",

@@ -67,9 +67,3 @@ def turns(U: Array, V: Array, kind: str) -> Array:
         found = np.stack([_one(w, reference, kind) for w in W])
         reference = np.einsum("dnk,dkl->nl", W, found) / len(W)
     return found
-
-
-def align(U: Array, V: Array, model: Model) -> tuple[Array, Array]:
-    """Aligned copies of draws U (D, I, K) and V (D, J, K)."""
-    matrices = turns(U, V, freedom(model))
-    return U @ matrices, V @ matrices

@@ -90,6 +90,7 @@ def baseline(
             f"{nearest(name, BASELINES)}"
         )
     matrix = ObservedMatrix.of(X)
+    matrix.check_entries()
     if name == "NMF":
         for option, value in (("n_components", n_components), ("iterations", iterations)):
             if not isinstance(value, (int, np.integer)) or value < 1:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from bayesmf._errors import ModelError, nearest
+from bayesmf.kernels.predict import subtract_offsets
 from bayesmf.observed import ObservedMatrix, View
 from bayesmf.streams import Array
 
@@ -21,10 +22,6 @@ class Offsets:
     rows: Array
     cols: Array
     otherwise: float = 0.0  # the offset of a row without entries
-
-    def at(self, i: Array, j: Array) -> Array:
-        """Offsets of cells."""
-        return self.rows[i] + self.cols[j]
 
     def of_new_rows(self, X: ObservedMatrix) -> Offsets:
         """The same for other rows: theirs are found from their own entries."""
@@ -44,6 +41,7 @@ def fit_offsets(X: ObservedMatrix, center: str) -> Offsets:
         raise ModelError(
             f"center must be one of {', '.join(CENTRES)}, got {center!r}.{nearest(center, CENTRES)}"
         )
+    X.check_entries()
     rows, cols = np.zeros(X.shape[0]), np.zeros(X.shape[1])
     mean = float(X.mean)
     if center == "global":
@@ -63,17 +61,28 @@ def fit_offsets(X: ObservedMatrix, center: str) -> Offsets:
     return Offsets(center, rows, cols)
 
 
+def totals(view: View, other: Array | None = None) -> Array:
+    """Sum of every row's entries, less the other side's offsets (n,)."""
+    values = view.values if other is None else view.values - other[view.indices]
+    return np.add.reduceat(np.append(values, 0.0), view.indptr[:-1]) * (view.counts > 0)
+
+
 def averages(view: View, other: Array, otherwise: float) -> Array:
     """Mean of the entries of every row less the other side's offsets; ``otherwise`` without any."""
-    line = np.repeat(np.arange(view.n), view.counts)
-    totals = np.bincount(line, view.values - other[view.indices], minlength=view.n)
-    return np.where(view.counts > 0, totals / np.maximum(view.counts, 1), otherwise)
+    means = totals(view, other) / np.maximum(view.counts, 1)
+    return np.where(view.counts > 0, means, otherwise)
 
 
-def without_offsets(X: ObservedMatrix, offsets: Offsets) -> ObservedMatrix:
-    """The data less their offsets, with the same labels."""
-    if not (offsets.rows.any() or offsets.cols.any()):
-        return X
-    i, j, values = X.triples()
-    left = values - offsets.at(i, j)
-    return ObservedMatrix.from_triples(i, j, left, X.shape, X.row_labels, X.col_labels)
+def less(X: ObservedMatrix, rows: Array, cols: Array) -> ObservedMatrix:
+    """The data less a number of each row and one of each column; same cells, same labels."""
+    return replace(X, rows=_less(X.rows, rows, cols), cols=_less(X.cols, cols, rows))
+
+
+def _less(view: View, own: Array, other: Array) -> View:
+    values, filled = np.empty(view.values.size), None
+    subtract_offsets(view.indptr, view.indices, view.values, own, other, values)
+    if view.filled is not None:
+        filled = own[:, None] + other
+        np.subtract(view.filled, filled, out=filled)
+        filled *= view.mask
+    return replace(view, values=values, filled=filled)

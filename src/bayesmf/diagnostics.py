@@ -148,6 +148,9 @@ def summarise(posterior: Posterior, n_cells: int, screen: int | None = None) -> 
         series["noise precision"] = tau
         error = series["training error"][:, : tau.shape[1]]
         series["log likelihood per entry"] = 0.5 * (np.log(tau / (2 * np.pi)) - tau * error)
+    for name, title in (("rows", "spread of row effects"), ("cols", "spread of column effects")):
+        if f"bias.{name}_precision" in kept:
+            series[title] = kept[f"bias.{name}_precision"] ** -0.5
     for name in ("relevance", "rows.relevance", "cols.relevance"):
         if name in kept:
             ordered = np.sort(kept[name], axis=2)
@@ -158,7 +161,8 @@ def summarise(posterior: Posterior, n_cells: int, screen: int | None = None) -> 
         I, J = posterior.shape  # noqa: E741
         rows = I if screen is None else min(I, max(1, screen // J))
         chosen = np.linspace(0, I - 1, rows).round().astype(int)
-        cells = _screen(kept["U"] if rows == I else kept["U"][:, :, chosen], kept["V"])
+        U, V = _by_chain(posterior)
+        cells = _screen(U if rows == I else U[:, :, chosen], V)
         found += [diagnose(name, draws) for name, draws in _some_cells(posterior, n_cells)]
     draws = settings["draws"]
     trusted, advice = verdict(found, cells, draws)
@@ -167,12 +171,19 @@ def summarise(posterior: Posterior, n_cells: int, screen: int | None = None) -> 
     )
 
 
+def _by_chain(posterior: Posterior) -> tuple[Array, Array]:
+    """Draws (chains, draws, n, .) of two arrays whose product is the mean of all cells."""
+    U, V = posterior.predictors()
+    first = posterior.draws["U"].shape[:2]
+    return U.reshape(*first, *U.shape[1:]), V.reshape(*first, *V.shape[1:])
+
+
 def _some_cells(posterior: Posterior, n: int) -> list[tuple[str, Array]]:
     """Predictions of a few cells, always the same of a matrix: names and draws."""
     rng = np.random.default_rng(0)
     i, j = (rng.integers(0, size, n) for size in posterior.shape)
-    U, V = posterior.draws["U"][:, :, i], posterior.draws["V"][:, :, j]
-    values = np.einsum("cdtk,cdtk->cdt", U, V)
+    U, V = _by_chain(posterior)
+    values = np.einsum("cdtk,cdtk->cdt", U[:, :, i], V[:, :, j])
     names = [f"cell ({a}, {b})" for a, b in zip(i, j, strict=True)]
     return list(zip(names, np.moveaxis(values, 2, 0), strict=True))
 

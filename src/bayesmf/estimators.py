@@ -2,158 +2,23 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
 
-from bayesmf import _threads, alignment
-from bayesmf._errors import ConvergenceWarning, DataError, ModelError
-from bayesmf.centring import fit_offsets, without_offsets
-from bayesmf.model import Model
-from bayesmf.newrows import draw_new_rows, needed
+from bayesmf._errors import DataError, ModelError
+from bayesmf.factorisation import Factorisation
 from bayesmf.observed import ObservedMatrix
-from bayesmf.posterior import Posterior, cell_arrays
+from bayesmf.posterior import cell_arrays
 from bayesmf.predictive import Predictive
-from bayesmf.presets import as_model
-from bayesmf.sampling import sample
 from bayesmf.splits import hide_some
 from bayesmf.streams import Array
 
-_SCREENED = 100_000  # cells that are looked at after every fit
-AUTO_COMPONENTS = 30  # factors that "auto" begins with, if the matrix is as large
 
-
-class _Factorisation(BaseEstimator):
-    """What both estimators share: parameters, fitting and the predictive distribution."""
-
-    posterior_: Posterior
-
-    def __init__(
-        self,
-        model: str | Model = "GGGA",
-        n_components: int | str = 10,
-        *,
-        draws: int = 250,
-        burn_in: int = 250,
-        thin: int = 1,
-        chains: int = 2,
-        hyperparameters: dict[str, Any] | None = None,
-        center: str = "none",
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        progress: bool = False,
-    ) -> None:
-        self.model = model
-        self.n_components = n_components
-        self.draws = draws
-        self.burn_in = burn_in
-        self.thin = thin
-        self.chains = chains
-        self.hyperparameters = hyperparameters
-        self.center = center
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.progress = progress
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.sparse = True
-        return tags
-
-    def _read(self, X: Any, reset: bool) -> ObservedMatrix:
-        """Check a matrix as scikit-learn does, and keep its labels and its missing entries."""
-        if isinstance(X, ObservedMatrix):
-            if reset:
-                self.n_features_in_ = X.shape[1]
-            elif X.shape[1] != self.n_features_in_:
-                raise DataError(
-                    f"X has {X.shape[1]} columns, but {type(self).__name__} was fitted with "
-                    f"{self.n_features_in_}."
-                )
-            return X
-        checked = validate_data(
-            self, X, reset=reset, ensure_all_finite="allow-nan",
-            accept_sparse=("csr", "csc", "coo"), dtype=np.float64,
-        )  # fmt: skip
-        labels = (X.index, X.columns) if hasattr(X, "columns") else (None, None)
-        return ObservedMatrix.of(checked, row_labels=labels[0], col_labels=labels[1])
-
-    def _fit(self, X: Any) -> ObservedMatrix:
-        """Sample, and set what a fitted estimator has."""
-        matrix = self._read(X, reset=True)
-        model, rank = self._model(matrix)
-        if self.center != "none" and any(model.nonnegative):
-            raise ModelError(
-                f"center={self.center!r} makes values negative, and {model.name} has nonnegative "
-                "factors; use center='none' or a real-valued model such as GGGA."
-            )
-        offsets = fit_offsets(matrix, self.center)
-        data = without_offsets(matrix, offsets)
-        self.posterior_ = sample(
-            data, model, rank, draws=self.draws, burn_in=self.burn_in, thin=self.thin,
-            chains=self.chains, keep=needed(model),
-            random_state=self._seed(), n_jobs=self.n_jobs, progress=self.progress,
-        )  # fmt: skip
-        self.offsets_ = offsets
-        self.n_components_ = rank
-        self._warn()
-        return matrix
-
-    def _seed(self) -> Any:
-        """Legacy generators of NumPy are welcome too."""
-        state = self.random_state
-        if isinstance(state, np.random.RandomState):
-            return int(state.randint(2**31))
-        return state
-
-    def _model(self, X: ObservedMatrix) -> tuple[Model, int]:
-        """The model, and the rank or what "auto" makes of it."""
-        model = as_model(self.model, self.hyperparameters)
-        if self.n_components != "auto":
-            return model, self.n_components  # type: ignore[return-value]
-        if not model.rows.ard:
-            raise ModelError(
-                f"n_components='auto' needs a model with ARD, such as GGGA or GEEA, not "
-                f"{model.name}; name one, or a number of components."
-            )
-        return model, min(AUTO_COMPONENTS, *X.shape)
-
-    def _warn(self) -> None:
-        """Warn if the chains disagree; a run that is good enough says nothing."""
-        if self.posterior_.settings["draws"] < 20:  # too few to tell
-            return
-        summary = self.posterior_.summary(screen=_SCREENED)
-        if not summary.trusted:
-            warnings.warn(" ".join(summary.advice), ConvergenceWarning, stacklevel=4)
-
-    def _predictive(self) -> Predictive:
-        check_is_fitted(self, "posterior_")
-        U, V = self.posterior_.factors()
-        return self._with(U, V, self.offsets_.rows)
-
-    def _with(self, U: Array, V: Array, row_offset: Array) -> Predictive:
-        precision = self.posterior_.draws.get("noise_precision")
-        seed = tuple(int(word) for word in self.posterior_.states[0].seed)
-        return Predictive(
-            U, V, None if precision is None else precision.ravel(), row_offset,
-            self.offsets_.cols, seed,
-        )  # fmt: skip
-
-    def _of_new_rows(self, X: ObservedMatrix) -> Predictive:
-        """Predictive distribution of rows that were not fitted, given their own entries."""
-        offsets = self.offsets_.of_new_rows(X)
-        threads = _threads.count(self.n_jobs)
-        U = draw_new_rows(self.posterior_, without_offsets(X, offsets), threads)
-        return self._with(U, self.posterior_.factors()[1], offsets.rows)
-
-
-class BayesianMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Factorisation):
+class BayesianMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Factorisation):
     """Bayesian matrix factorisation of a matrix with missing entries.
 
     Parameters
@@ -161,12 +26,17 @@ class BayesianMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Factorisati
     model
         Name of a preset, or a `Model`.
     n_components
-        Rank, or "auto": a model with ARD is fitted with up to 30 factors, and those that the data
-        do not support are switched off; `effective_rank_` tells how many are left.
+        Rank, or how to find it. "auto": a model with ARD is fitted with up to 30 factors, and those
+        that the data do not support are switched off; `effective_rank_` tells how many are left.
+        "cv", or several numbers: the rank with the least error in a five-fold cross-validation over
+        the entries; `cv_errors_` has them all.
     draws, burn_in, thin, chains
         Kept draws per chain; sweeps before the first of them; sweeps per kept draw; chains.
     hyperparameters
         Changes to the preset's hyperparameters, by name.
+    biases
+        Whether to add a global mean and an effect of every row and column, sampled with the
+        factors; a `Biases` sets their hyperparameters. For the Gaussian likelihood.
     center
         What is subtracted from the data and added to predictions: "none", "global" (the mean),
         "rows", "cols" (their means) or "both" (row and column effects).
@@ -176,6 +46,9 @@ class BayesianMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Factorisati
         Threads; results do not depend on it. None is one thread, -1 all cores.
     progress
         Whether to show a bar on standard error.
+    store
+        A folder for draws and checkpoints: draws then take no memory, and a fit that was killed
+        goes on where it was when it is asked for again.
 
     Attributes
     ----------
@@ -211,13 +84,20 @@ class BayesianMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Factorisati
             entries are observed), or an `ObservedMatrix`.
         """
         self._fit(X)
-        U, V = self.posterior_.factors()
-        self._turns = alignment.turns(U, V, alignment.freedom(self.posterior_.model))
-        aligned = U @ self._turns, V @ self._turns
-        self.components_ = aligned[1].mean(axis=0).T
-        self.effective_rank_ = _effective_rank(*aligned)
         self._n_features_out = self.n_components_
         return self
+
+    @property
+    def components_(self) -> Array:
+        """Posterior mean of the columns' factors after alignment, (n_components, n_features)."""
+        check_is_fitted(self, "posterior_")
+        return self.posterior_.align()[1].mean(axis=0).T
+
+    @property
+    def effective_rank_(self) -> int:
+        """Number of factors that carry at least one thousandth of the fitted signal."""
+        check_is_fitted(self, "posterior_")
+        return _effective_rank(*self.posterior_.align())
 
     def fit_transform(self, X: Any, y: Any = None) -> Array:
         """Fit, and `transform` the same rows."""
@@ -230,8 +110,8 @@ class BayesianMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Factorisati
         conditional distribution, and aligned as that draw was.
         """
         check_is_fitted(self, "posterior_")
-        predictive = self._of_new_rows(self._read(X, reset=False))
-        return (predictive.U @ self._turns).mean(axis=0)
+        U, _, _ = self._draw_new_rows(self._read(X, reset=False))
+        return (U @ self.posterior_.turns).mean(axis=0)
 
     def predict(
         self,
@@ -305,7 +185,7 @@ class BayesianMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Factorisati
         return float(predictive.log_density(hidden[:2], hidden[2]).mean())
 
 
-class BayesianImputer(TransformerMixin, _Factorisation):
+class BayesianImputer(TransformerMixin, Factorisation):
     """Fill the missing cells of a matrix with their posterior means.
 
     Observed cells are never changed. A DataFrame comes back as a DataFrame. The parameters are

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesmf import __version__, hyperpriors, likelihoods, priors
+from bayesmf import __version__, biases, hyperpriors, likelihoods, priors
 from bayesmf._errors import DataError, ModelError
 from bayesmf._files import replacing
 from bayesmf.model import Model
@@ -24,9 +24,10 @@ if TYPE_CHECKING:
     from bayesmf.posterior import Posterior
 
 _FORMAT = 1
+_MODEL = ("likelihood", "rows", "cols", "biases")
 _PARTS = {
     name: part
-    for module in (priors, hyperpriors, likelihoods)
+    for module in (priors, hyperpriors, likelihoods, biases)
     for name, part in vars(module).items()
     if isinstance(part, type) and dataclasses.is_dataclass(part)
 }
@@ -98,11 +99,13 @@ def to_dataframe(posterior: Posterior) -> Any:
 def _dims(posterior: Posterior, name: str, shape: tuple[int, ...]) -> tuple[str, ...]:
     """Names of a variable's dimensions beyond chain and draw."""
     rows, cols = posterior.shape
-    side = "row" if name == "U" or name.startswith("rows.") else "column"
+    side = "row" if name == "U" or name.startswith(("rows.", "bias.rows")) else "column"
     size = rows if side == "row" else cols
     known: dict[tuple[int, ...], tuple[str, ...]] = {}
     known[size, posterior.n_components] = (side, "component")
     known[(posterior.n_components,)] = ("component",)
+    if name.startswith("bias."):
+        known[(size,)] = (side,)
     return known.get(shape, tuple(f"{name}_{k}" for k in range(len(shape))))
 
 
@@ -148,7 +151,10 @@ def _attributes(posterior: Posterior) -> dict[str, Any]:
         "created_by": f"bayesmf {__version__}, numpy {np.__version__}",
         "model_name": model.name,
         "model": json.dumps(
-            {side: _plain(getattr(model, side)) for side in ("likelihood", "rows", "cols")}
+            {
+                part: _plain(getattr(model, part))
+                for part in ("likelihood", "rows", "cols", "biases")
+            }
         ),
         "n_components": posterior.n_components,
         "shape": json.dumps(list(posterior.shape)),

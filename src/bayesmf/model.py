@@ -8,6 +8,8 @@ import numpy as np
 
 from bayesmf import priors
 from bayesmf._errors import ModelError
+from bayesmf.biases import Biases, without
+from bayesmf.centring import fit_offsets, less
 from bayesmf.hyperpriors import ARD, Values
 from bayesmf.likelihoods import Gaussian, Likelihood
 from bayesmf.observed import ObservedMatrix
@@ -32,6 +34,7 @@ cols=Laplace(scale=1.0))
     rows: Prior
     cols: Prior
     name: str = "custom"
+    biases: Biases | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.likelihood, Likelihood):
@@ -40,6 +43,11 @@ cols=Laplace(scale=1.0))
             )
         for side in ("rows", "cols"):
             self._check_side(side, getattr(self, side))
+        if self.biases is not None and not isinstance(self.likelihood, Gaussian):
+            raise ModelError(
+                f"Model: biases go with the Gaussian likelihood; {self.name} has the "
+                f"{self.likelihood.name} one. Leave biases out."
+            )
         if isinstance(self.rows, priors.Volume) and isinstance(self.cols, priors.Volume):
             raise ModelError(
                 "Model: a volume prior on both sides has no proper posterior; use Normal(0.1) on "
@@ -63,7 +71,8 @@ cols=Laplace(scale=1.0))
             raise ModelError(f"Model: {type(prior).__name__} cannot be governed by an ARD.")
 
     def __repr__(self) -> str:
-        return f"Model({self.likelihood!r}, rows={self.rows!r}, cols={self.cols!r})"
+        biases = "" if self.biases is None else f", biases={self.biases!r}"
+        return f"Model({self.likelihood!r}, rows={self.rows!r}, cols={self.cols!r}{biases})"
 
     @property
     def shared_ard(self) -> ARD | None:
@@ -81,6 +90,10 @@ cols=Laplace(scale=1.0))
     def resolve(self, X: ObservedMatrix, n_components: int) -> Model:
         """Fill in the defaults that depend on the rank or the data."""
         I, J = X.shape  # noqa: E741
+        biases = self.biases and self.biases.resolve(X)
+        if biases:
+            offsets = fit_offsets(X, "both")
+            X = less(X, offsets.rows, offsets.cols)
         square = float(X.mean**2 + X.variance)
 
         def precision(prior: Prior) -> float:
@@ -89,7 +102,8 @@ cols=Laplace(scale=1.0))
 
         rows = Setting(n_components, I, J, square, precision(self.cols))
         cols = Setting(n_components, J, I, square, precision(self.rows))
-        return replace(self, rows=self.rows.resolve(rows), cols=self.cols.resolve(cols))
+        own, other = self.rows.resolve(rows), self.cols.resolve(cols)
+        return replace(self, rows=own, cols=other, biases=biases)
 
     def notes(self, X: ObservedMatrix) -> list[str]:
         """What a user should know about this (resolved) model on these data."""
@@ -110,10 +124,12 @@ cols=Laplace(scale=1.0))
 
     def log_joint(
         self, X: ObservedMatrix, U: Array, V: Array, rows: Values, cols: Values,
-        shared: Values, noise: Values,
+        shared: Values, noise: Values, biases: Values | None = None,
     ) -> float:  # fmt: skip
         """Log density of data, factors and all hyper-variables, up to a constant."""
-        total = self.likelihood.log_density(X, U, V, noise)
+        total = self.likelihood.log_density(without(X, biases or {}), U, V, noise)
+        if self.biases and biases:
+            total += self.biases.log_density(biases)
         total += self.rows.log_density(U, self.rows.values(rows, shared))
         total += self.cols.log_density(V, self.cols.values(cols, shared))
         if self.shared_ard:

@@ -12,10 +12,12 @@ import numpy as np
 
 from bayesmf import updates
 from bayesmf._errors import ModelError
+from bayesmf.biases import effects, residual_sums
+from bayesmf.centring import less
 from bayesmf.hyperpriors import Values
 from bayesmf.likelihoods import Side
 from bayesmf.model import Model
-from bayesmf.observed import ObservedMatrix
+from bayesmf.observed import ObservedMatrix, View
 from bayesmf.posterior import Posterior
 from bayesmf.priors import Prior, Volume
 from bayesmf.streams import Array, Stream, seed_words
@@ -28,11 +30,17 @@ def needed(model: Model) -> list[str]:
     """Names of the variables whose draws must be kept for new rows."""
     common = [f"rows.{name}" for name in model.rows.common if name != "relevance"]
     ard = "relevance" if model.shared_ard else "rows.relevance"
-    return ["U", "V", *common, *([ard] if model.rows.ard else [])]
+    biases = ["mean", "rows", "cols", "rows_precision", "cols_precision"] if model.biases else []
+    return ["U", "V", *common, *([ard] if model.rows.ard else []), *(f"bias.{b}" for b in biases)]
 
 
-def draw_new_rows(posterior: Posterior, X: ObservedMatrix, threads: int = 1) -> Array:
-    """Factors (draws of all chains, n, K) of the rows of X, one draw for each kept draw."""
+def draw_new_rows(
+    posterior: Posterior, X: ObservedMatrix, threads: int = 1
+) -> tuple[Array, Values]:
+    """Factors (draws of all chains, n, K) of the rows of X, one draw for each kept draw.
+
+    Their biases come beside them, in the form of `Posterior.biases`, if the model has any.
+    """
     kept = posterior.draws
     if not {"U", "V"} <= set(kept):
         raise ModelError("New rows need the draws of the factors; sample with keep=('U', 'V').")
@@ -42,6 +50,8 @@ def draw_new_rows(posterior: Posterior, X: ObservedMatrix, threads: int = 1) -> 
         )
     chains, draws = kept["V"].shape[:2]
     out = np.empty((chains, draws, X.shape[0], posterior.n_components))
+    biases = posterior.biases()
+    own = np.zeros((chains, draws, X.shape[0]))
     for c in range(chains):
         words = np.random.SeedSequence([*posterior.states[c].seed.tolist(), 1])
         seed, rows = seed_words(words), None
@@ -50,8 +60,10 @@ def draw_new_rows(posterior: Posterior, X: ObservedMatrix, threads: int = 1) -> 
             stream = Stream(seed, c, d, threads)
             rows = _Rows(posterior.model, X, at, stream) if rows is None else rows
             with np.errstate(under="ignore"):
-                out[c, d] = rows.step(at, stream, _FIRST if d == 0 else _LATER)
-    return out.reshape(-1, *out.shape[2:])
+                out[c, d], own[c, d] = rows.step(at, stream, _FIRST if d == 0 else _LATER)
+    if biases:
+        biases["rows"] = own.reshape(-1, *own.shape[2:])
+    return out.reshape(-1, *out.shape[2:]), biases
 
 
 class _Rows:
@@ -61,9 +73,13 @@ class _Rows:
         self.model, self.X = model, X
         shared, _ = _given(model.rows, at)
         self.U, self.own = model.rows.draw(stream, X.shape[0], at["V"].shape[1], shared)
+        self.effects = np.zeros(X.shape[0])
 
-    def step(self, at: Values, stream: Stream, sweeps: int) -> Array:
-        """Draw the rows given one kept draw; rows that are drawn as a whole need one sweep."""
+    def step(self, at: Values, stream: Stream, sweeps: int) -> tuple[Array, Array]:
+        """Draw factors and effects of the rows given one kept draw.
+
+        Rows that are drawn as a whole need one sweep.
+        """
         prior, likelihood = self.model.rows, self.model.likelihood
         shared, common = _given(prior, at)
         self.own.update(common)
@@ -72,9 +88,12 @@ class _Rows:
         V = np.ascontiguousarray(at["V"])
         side = Side(0, self.X.rows, self.U, V, prior, h)
         noise = {name: at[name] for name in at if name == "noise_precision"}
-        if noise and not local and isinstance(prior.terms(h, side.rank), RowTerms):
+        whole = bool(noise) and isinstance(prior.terms(h, side.rank), RowTerms)
+        if whole and not (local or self.model.biases):
             sweeps = 1
         for _ in range(sweeps):
+            if self.model.biases:
+                side = side._replace(view=self._without_biases(at, V, stream))
             if local:
                 for name, distribution in prior.updates(self.U, h):
                     if name in local:
@@ -82,11 +101,20 @@ class _Rows:
             if isinstance(prior, Volume):
                 terms = prior.terms(h, side.rank)
                 tau = float(at["noise_precision"])
-                updates.draw_beside(self.X.rows, self.U, V, at["U"], terms, tau, stream)
+                updates.draw_beside(side.view, self.U, V, at["U"], terms, tau, stream)
             else:
                 auxiliary = likelihood.begin(self.X, self.U, V, stream)
                 likelihood.draw_side(side, noise, auxiliary, stream)
-        return self.U
+        return self.U, self.effects
+
+    def _without_biases(self, at: Values, V: Array, stream: Stream) -> View:
+        """Draw the rows' effects, and return the data less all biases."""
+        tau, mean, cols = float(at["noise_precision"]), at["bias.mean"], at["bias.cols"]
+        view = self.X.rows
+        left = residual_sums(view, self.U, V, cols, stream.threads)
+        law = effects(view, left, mean, at["bias.rows_precision"], tau)
+        self.effects = law.draw(stream, (view.n,))
+        return less(self.X, mean + self.effects, cols).rows
 
 
 def _given(prior: Prior, at: Values) -> tuple[Values, Values]:

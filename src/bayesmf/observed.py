@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
 from numbers import Integral, Real
@@ -29,17 +29,18 @@ DENSE_CELLS = 20_000_000
 _ABSENT = {"NoneType", "NAType"}  # types of missing values, by name: pandas is not imported
 
 
-@dataclass(frozen=True, eq=False, slots=True, weakref_slot=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class View:
     """The observed entries as seen from one side, row after row."""
 
     indptr: IntArray  # row i owns the entries indptr[i]:indptr[i + 1]
     indices: npt.NDArray[np.int32]  # positions on the other side, increasing within a row
-    # Each view owns its values in its own order. A permutation into the other view's values
-    # would take as many bytes, and would make one of the two half-sweeps jump through memory.
+    # In the view's own order: a permutation into the other view's would take as many bytes, and
+    # make half-sweeps jump through memory.
     values: FloatArray
     filled: FloatArray | None  # the whole matrix, 0 at missing cells; None off the dense path
     mask: FloatArray | None  # 1 at observed cells and 0 elsewhere; None off the dense path
+    cache: dict[Any, Any] = field(default_factory=dict, repr=False)  # what follows from the cells
 
     @property
     def n(self) -> int:
@@ -99,8 +100,7 @@ class ObservedMatrix:
         if _is_frame(X):
             row_labels = X.index if row_labels is None else row_labels
             col_labels = X.columns if col_labels is None else col_labels
-        # Unlike other conversions, that to COO leaves duplicate entries apart.
-        source: Any = X.tocoo() if is_sparse else _array(X)
+        source: Any = X.tocoo() if is_sparse else _array(X)  # COO leaves duplicates apart
         shape = _checked_shape(source.shape)
         names = _labels(row_labels, shape[0], "row"), _labels(col_labels, shape[1], "column")
         if is_sparse:
@@ -157,11 +157,6 @@ class ObservedMatrix:
     def density(self) -> float:
         """Share of the cells that are observed."""
         return self.n_observed / (self.shape[0] * self.shape[1])
-
-    @property
-    def complete(self) -> bool:
-        """Whether every cell is observed."""
-        return self.n_observed == self.shape[0] * self.shape[1]
 
     @property
     def is_dense(self) -> bool:
@@ -230,6 +225,11 @@ class ObservedMatrix:
         """Return how messages call a cell: by its labels, or else by its position."""
         return _cell(i, j, (self.row_labels, self.col_labels))
 
+    def check_entries(self) -> None:
+        """Raise a DataError if there is no observed entry."""
+        if not self.n_observed:
+            raise DataError("The matrix has no observed entry; at least one is needed.")
+
     def check_counts(self) -> None:
         """Raise a DataError that names the first value that is not a count, if any."""
         values = self.rows.values
@@ -272,8 +272,6 @@ def _assemble(
     if strict:
         refuse(~seen, "is missing though mask is True there; set mask to False")
     key, values = key[seen], values[seen]
-    if not key.size:
-        raise DataError("The matrix has no observed entry; at least one is needed.")
     dense = key.size >= DENSE_DENSITY * n * m and n * m <= DENSE_CELLS
     i, j = np.divmod(key, m)
     # Up to 16 bits NumPy's stable sort is a radix sort, which takes linear time.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,8 @@ import numpy as np
 
 from bayesmf import _threads
 from bayesmf._errors import DataError, ModelError
+from bayesmf.biases import augmented
+from bayesmf.hyperpriors import Values
 from bayesmf.kernels.predict import accumulate, dots
 from bayesmf.model import Model
 from bayesmf.sampler import State
@@ -132,6 +135,8 @@ class Posterior:
             raise ModelError(f"method must be 'mean' or 'product_of_means', got {method!r}.")
         if (rows is None) != (cols is None):
             raise ModelError("Give both rows and cols, or neither.")
+        if method != "mean" and self.model.biases:
+            raise ModelError("product_of_means is for models without biases; use method='mean'.")
         where = None if rows is None else cell_arrays((rows, cols), self.shape)
         mean = self._product_of_means(where) if method != "mean" else self._pick(self.mean, where)
         if not return_std:
@@ -145,15 +150,42 @@ class Posterior:
         U, V = (self.draws[name] for name in "UV")
         return U.reshape(-1, *U.shape[2:]), V.reshape(-1, *V.shape[2:])
 
+    def biases(self) -> Values:
+        """Kept draws of the global mean, the effects of rows and columns and their precisions.
+
+        Those of all chains in one row: "mean" (D,), "rows" (D, I), "cols" (D, J), "rows_precision"
+        and "cols_precision" (D,); empty if the model has no biases.
+        """
+        names = [name for name in self.draws if name.startswith("bias.")]
+        return {
+            name.removeprefix("bias."): self.draws[name].reshape(-1, *self.draws[name].shape[2:])
+            for name in names
+        }
+
+    def predictors(self) -> tuple[Array, Array]:
+        """Kept draws of two arrays whose product is the mean of all cells: (D, I, .), (D, J, .).
+
+        They are the factors, with the biases beside them if the model has any.
+        """
+        if self.model.biases and not {"bias.mean", "bias.rows", "bias.cols"} <= set(self.draws):
+            raise ModelError("The draws of the biases were not kept; sample with keep='all'.")
+        return augmented(*self.factors(), self.biases())
+
     def align(self) -> tuple[Array, Array]:
         """Kept draws of both sides, aligned over draws and chains: (D, I, K), (D, J, K).
 
         Order and signs (or, where the model allows them, rotations) are chosen so that the draws
         agree as well as they can; factors come in order of size. Do this before looking at factors.
         """
-        from bayesmf.alignment import align
+        U, V = self.factors()
+        return U @ self.turns, V @ self.turns
 
-        return align(*self.factors(), self.model)
+    @cached_property
+    def turns(self) -> Array:
+        """Orthogonal matrices (D, K, K) by which `align` multiplies the draws of both sides."""
+        from bayesmf.alignment import freedom, turns
+
+        return turns(*self.factors(), freedom(self.model))
 
     def summary(self, n_cells: int = 20, screen: int | None = None) -> Summary:
         """Diagnose the run: convergence of all that is identifiable, and a verdict in words.

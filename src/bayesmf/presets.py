@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from bayesmf._errors import ModelError, nearest
+from bayesmf.biases import Biases
 from bayesmf.hyperpriors import (
     ARD,
     GammaRate,
@@ -172,13 +174,19 @@ def preset(name: str, **values: Any) -> Model:
     return Model(row.likelihood(*noise), row.rows(h), row.cols(h), name)
 
 
-def as_model(model: str | Model, changes: dict[str, Any] | None) -> Model:
-    """The preset of this name with its hyperparameters changed, or the model itself."""
+def as_model(
+    model: str | Model, changes: dict[str, Any] | None, biases: bool | Biases = False
+) -> Model:
+    """The preset of this name with its hyperparameters changed, or the model; biases on request."""
     if not isinstance(model, Model):
-        return preset(model, **(changes or {}))
-    if changes:
+        model = preset(model, **(changes or {}))
+    elif changes:
         raise ModelError("Hyperparameters go with a preset's name; give them to the Model's parts.")
-    return model
+    if not isinstance(biases, (bool, Biases)):
+        raise ModelError(f"biases must be True, False or Biases(...), got {biases!r}.")
+    if biases is False:
+        return model
+    return replace(model, biases=model.biases or Biases() if biases is True else biases)
 
 
 def _lookup(name: str) -> Preset:

@@ -1,8 +1,8 @@
 """The sampler: initial state, sweep, chain. This is the page to read first.
 
-A sweep is: move the scales; rows' hyper-variables, then rows' factors; the same for the columns;
-what both sides share; the noise. A chain repeats it, yields each state, and a state holds all that
-the next sweep needs: saved and loaded, it goes on bit for bit as if it had never stopped.
+A sweep is: move the scales; biases; rows' hyper-variables, then rows' factors; the same for the
+columns; what both sides share; the noise. A chain repeats it, yields each state, and a state holds
+all that the next sweep needs: saved and loaded, it goes on bit for bit as if it had never stopped.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from bayesmf import distributions as dist
 from bayesmf import updates
 from bayesmf._errors import ModelError
 from bayesmf._files import replacing
+from bayesmf.biases import augmented, without
 from bayesmf.hyperpriors import Values
 from bayesmf.kernels.fill import fill_log_scales
 from bayesmf.likelihoods import Side
@@ -27,7 +28,7 @@ from bayesmf.model import Model, joint_scale_terms
 from bayesmf.observed import ObservedMatrix, View
 from bayesmf.streams import Array, RandomState, Stream, seed_words
 
-_GROUPS = ("rows", "cols", "shared", "noise")
+_GROUPS = ("rows", "cols", "shared", "noise", "biases")
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +36,8 @@ class State:
     """One point of a chain: factors, hyper-variables, and where the random streams stand.
 
     ``rows`` and ``cols`` hold the hyper-variables of either side, ``shared`` those of both,
-    ``noise`` those of the likelihood. ``error`` is the sum of squared residuals.
+    ``noise`` those of the likelihood, ``biases`` mean, effects and their precisions, if the model
+    has them. ``error`` is the sum of squared residuals.
     """
 
     U: Array
@@ -48,13 +50,18 @@ class State:
     seed: Array
     chain: int
     sweep: int
+    biases: Values = field(default_factory=dict)
 
     def variables(self) -> Values:
-        """All random variables by name: "U", "V", "noise_precision", "rows.eta", ..."""
+        """All random variables by name: "U", "V", "noise_precision", "rows.eta", "bias.mean"."""
         named = {"U": self.U, "V": self.V, **self.noise, **self.shared}
         for side in ("rows", "cols"):
             named |= {f"{side}.{name}": value for name, value in getattr(self, side).items()}
-        return named
+        return named | {f"bias.{name}": value for name, value in self.biases.items()}
+
+    def predictors(self) -> tuple[Array, Array]:
+        """Two arrays whose product is the mean of all cells: U and V, biases put beside them."""
+        return augmented(self.U, self.V, self.biases)
 
     def copy(self) -> State:
         """Return a state with arrays of its own."""
@@ -113,12 +120,17 @@ class Problem:
     def of(cls, X: Any, model: Model, n_components: int, **options: Any) -> Problem:
         """Check that model and data fit, and fill in the model's defaults."""
         X = ObservedMatrix.of(X)
+        X.check_entries()
         if isinstance(n_components, bool) or not isinstance(n_components, (int, np.integer)):
             raise ModelError(f"n_components must be a whole number, got {n_components!r}.")
         if n_components < 1:
             raise ModelError(f"n_components must be at least 1, got {n_components}.")
         model.likelihood.check(X)
         return cls(X, model.resolve(X, int(n_components)), int(n_components), **options)
+
+    def given(self, biases: Values) -> Problem:
+        """The problem that is left to the factors: data less the biases."""
+        return replace(self, X=without(self.X, biases)) if biases else self
 
     def side(self, state: State, index: int) -> Side:
         """The rows (0) or columns (1) of a state as a half-sweep sees them."""
@@ -164,6 +176,10 @@ def initial_state(
         U, rows = model.rows.draw(stream, X.shape[0], K, shared)
         V, cols = model.cols.draw(stream, X.shape[1], K, shared)
         state = State(U, V, rows, cols, shared, {}, 0.0, seed, chain, 0)
+        if model.biases:
+            start = init == "data"
+            found = model.biases.start(X, stream) if start else model.biases.draw(stream, X.shape)
+            state, problem = replace(state, biases=found), problem.given(found)
         if init == "data":
             _scale_to_data(problem, state, stream)
             for one, other, prior in ((U, V, model.rows), (V, U, model.cols)):
@@ -217,6 +233,10 @@ def sweep(problem: Problem, state: State) -> State:
     with problem.one_blas_thread():
         if problem.scale_move and state.sweep > 1:  # a mere starting point has no scale to move
             move_scales(problem, state, stream)
+        if problem.model.biases:
+            tau = float(state.noise["noise_precision"])
+            problem.model.biases.step(problem.X, state.U, state.V, state.biases, tau, stream)
+            problem = problem.given(state.biases)
         auxiliary = problem.model.likelihood.begin(problem.X, state.U, state.V, stream)
         errors = None
         for index in (0, 1):

@@ -15,6 +15,7 @@ import numpy as np
 
 from bayesmf import _threads
 from bayesmf._errors import ModelError, nearest
+from bayesmf.biases import Biases
 from bayesmf.model import Model
 from bayesmf.posterior import Cells, Posterior, cell_arrays
 from bayesmf.presets import as_model
@@ -42,6 +43,7 @@ def sample(
     thin: int = 1,
     chains: int = 1,
     hyperparameters: dict[str, Any] | None = None,
+    biases: bool | Biases = False,
     init: str = "data",
     scale_move: bool = True,
     cells: Any = None,
@@ -67,6 +69,9 @@ def sample(
         Kept draws per chain; sweeps before the first of them; sweeps per kept draw; chains.
     hyperparameters
         Changes to the preset's hyperparameters, by name.
+    biases
+        Whether to add a global mean and an effect of every row and column, sampled with the
+        factors; a `Biases` sets their hyperparameters. For the Gaussian likelihood.
     init
         "data" starts from factors with the scale of the data, "prior" from a prior draw.
     scale_move
@@ -100,7 +105,7 @@ def sample(
     _check_numbers(
         n_jobs, draws=(draws, 1), burn_in=(burn_in, 0), thin=(thin, 1), chains=(chains, 1)
     )
-    model = as_model(model, hyperparameters)
+    model = as_model(model, hyperparameters, biases)
     threads = _threads.count(n_jobs)
     workers = min(threads, chains)
     problem = Problem.of(
@@ -268,7 +273,7 @@ def _run_chain(
 def _keep(plan: _Plan, memory: Memory, run: ChainRun) -> None:
     """Take the present state into the moments and the kept draws."""
     assert run.state is not None
-    run.cells.add(run.state.U, run.state.V, plan.problem.threads)
+    run.cells.add(*run.state.predictors(), plan.problem.threads)
     count = run.cells.count
     run.U_mean += (run.state.U - run.U_mean) / count
     run.V_mean += (run.state.V - run.V_mean) / count

@@ -64,7 +64,7 @@ def holdout(
 
 
 def kfold(
-    X: Any, n_folds: int = 5, random_state: RandomState = None
+    X: Any, n_folds: int = 5, random_state: RandomState = None, *, keep_singles: bool = False
 ) -> Iterator[tuple[ObservedMatrix, Triples]]:
     """Split the entries into folds, each of which serves as the test set once.
 
@@ -77,6 +77,9 @@ def kfold(
     n_folds : int
         Number of folds, at least 2.
     random_state : None, int, Generator or SeedSequence
+    keep_singles : bool
+        Whether entries that are the only ones of their row or column are never tested; by default
+        they are refused.
 
     Returns
     -------
@@ -95,8 +98,25 @@ def kfold(
             f"n_folds must be an integer from 2 to {X.n_observed} (the number of entries), "
             f"not {n_folds}."
         )
-    fold = _assign_folds(X, int(n_folds), np.random.default_rng(random_state))
+    tested = _beside_others(X) if keep_singles else np.ones(X.n_observed, dtype=bool)
+    if tested.sum() < n_folds:
+        raise DataError(f"Only {tested.sum()} entries can be tested; {n_folds} folds need more.")
+    fold = np.full(X.n_observed, -1)
+    part = X.take(tested)
+    fold[tested] = _assign_folds(part, int(n_folds), np.random.default_rng(random_state))
     return (_split(X, fold == k) for k in range(int(n_folds)))
+
+
+def _beside_others(X: ObservedMatrix) -> npt.NDArray[np.bool_]:
+    """Flags of the entries that share their row and their column with others of them."""
+    rows, cols, _ = X.triples()
+    kept = np.ones(X.n_observed, dtype=bool)
+    while True:
+        counts = [np.bincount(lines[kept], minlength=lines.size) for lines in (rows, cols)]
+        alone = kept & ((counts[0][rows] == 1) | (counts[1][cols] == 1))
+        if not alone.any():
+            return kept
+        kept &= ~alone
 
 
 def hide_some(X: ObservedMatrix) -> tuple[ObservedMatrix, Triples]:

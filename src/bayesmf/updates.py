@@ -10,7 +10,6 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from itertools import pairwise
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -28,8 +27,6 @@ from bayesmf.terms import EntryTerms, RowTerms, VolumeTerms
 _SMALL = 1_000_000  # operations below which a second thread costs more than it saves
 
 _local = threading.local()
-_bounds: WeakKeyDictionary[View, dict[tuple[int, ...], list[int]]] = WeakKeyDictionary()
-_gaps: WeakKeyDictionary[View, tuple[Array, Array]] = WeakKeyDictionary()
 
 
 def _workspace(K: int) -> tuple[Array, ...]:
@@ -54,12 +51,12 @@ def in_vectors(F: Array) -> Array:
 
 def gaps(view: View) -> tuple[Array, Array]:
     """Pointers and positions of the missing entries of every row of a dense view."""
-    if view not in _gaps:
+    if "gaps" not in view.cache:
         assert view.mask is not None
         m = view.mask.shape[1]
         indptr = np.append(0, (m - view.counts).cumsum())
-        _gaps[view] = indptr, (np.flatnonzero(view.mask == 0.0) % m).astype(np.int32)
-    return _gaps[view]
+        view.cache["gaps"] = indptr, (np.flatnonzero(view.mask == 0.0) % m).astype(np.int32)
+    return view.cache["gaps"]
 
 
 def blocks(
@@ -69,16 +66,15 @@ def blocks(
 
     ``per_term`` is the work on each term of a Gram matrix: on each entry, or on each gap.
     """
-    known = _bounds.setdefault(view, {})
     work = (per_entry, per_row, per_term, pieces)
-    if work not in known:
+    if work not in view.cache:
         counts = terms = view.counts
         if per_term and view.mask is not None:
             terms = np.minimum(counts, np.diff(gaps(view)[0]))
         cost = counts * per_entry + terms * per_term + per_row
         bounds = _threads.balanced_bounds(cost, pieces if cost.sum() > _SMALL else 1)
-        known[work] = _in_lanes(bounds) if per_term else bounds
-    return known[work]
+        view.cache[work] = _in_lanes(bounds) if per_term else bounds
+    return view.cache[work]
 
 
 def _in_lanes(bounds: list[int]) -> list[int]:
@@ -263,10 +259,13 @@ def split(view: View, U: Array, V: Array, stream: Stream) -> tuple[Array, Array]
 
 def factor_sums(view: View, F: Array, threads: int) -> Array:
     """Sum of the other side's factors over each row's observed entries (n, K)."""
-    out = np.empty((view.n, F.shape[1]))
-    _threads.run(
-        lambda start, stop: sum_factors(start, stop, view.indptr, view.indices, F, out),
-        blocks(view, F.shape[1], F.shape[1]),
-        threads,
-    )
+    out, mask = np.empty((view.n, F.shape[1])), view.mask
+
+    def block(start: int, stop: int) -> None:
+        if mask is not None:
+            np.matmul(mask[start:stop], F, out=out[start:stop])
+        else:
+            sum_factors(start, stop, view.indptr, view.indices, F, out)
+
+    _threads.run(block, blocks(view, F.shape[1], F.shape[1]), threads)
     return out

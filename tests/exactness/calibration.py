@@ -91,8 +91,9 @@ class Calibration:
 
 def _quantities(problem, state, rng):
     """Noise precision, a new value of a cell that was not observed, and the log density."""
-    values = (state.U, state.V, state.rows, state.cols, state.shared, state.noise)
-    mean = state.U[HELD_OUT[0]] @ state.V[HELD_OUT[1]]
+    values = (state.U, state.V, state.rows, state.cols, state.shared, state.noise, state.biases)
+    U, V = state.predictors()
+    mean = U[HELD_OUT[0]] @ V[HELD_OUT[1]]
     if not state.noise:
         total = (state.U @ state.V.T).mean()
         noise, cell = {"mean rate": total}, float(rng.poisson(mean))

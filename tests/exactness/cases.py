@@ -1,12 +1,14 @@
 """Models and data on which every conditional is checked, each with its plain densities."""
 
 from collections.abc import Callable
+from dataclasses import astuple, replace
 from typing import NamedTuple
 
 import numpy as np
 
 import joint
 from bayesmf import preset
+from bayesmf.biases import Biases
 from bayesmf.hyperpriors import (
     ARD,
     GammaRate,
@@ -69,6 +71,16 @@ def custom(rows, cols, plain: Callable[[int], joint.Plain], moves: bool = True) 
     return Case(model, lambda K, _: plain(K)._replace(noise=(2.0, 0.5)), moves)
 
 
+def biased(case: Case, *hyper: float) -> Case:
+    """The same with biases, whose hyperparameters are the data's unless they are given."""
+    model = replace(case.model, biases=Biases(*hyper))
+
+    def plain(K: int, resolved: Model) -> joint.Plain:
+        return case.plain(K, resolved)._replace(biases=astuple(resolved.biases))
+
+    return Case(model, plain, case.moves)
+
+
 def custom_counts(rows, cols, plain: joint.Plain) -> Case:
     return Case(Model(Poisson(), rows, cols), lambda K, _: plain._replace(noise=None))
 
@@ -103,6 +115,8 @@ CASES = {
     "GEG changed": named("GEG", lambda_=0.9),
     "PGG changed": named("PGG", a=0.6, b=2.0),
     "PGGG changed": named("PGGG", a=2.0, a_prime=1.5, b_prime=0.4),
+    **{f"{name}, biases": biased(named(name)) for name in ("GGG", "GGGW", "GLLI", "GVG", "GEE")},
+    "GGGA, biases changed": biased(named("GGGA"), 2.0, 0.3, 2.5, 0.7),
     "exponential ARD, Laplace": custom(
         Exponential(ARD(2, 3)),
         Laplace(0.8),

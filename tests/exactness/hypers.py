@@ -91,12 +91,36 @@ def check_noise(s: Setup) -> None:
     if not s.state.noise:
         assert isinstance(s.model.likelihood, Poisson)
         return
-    error = float(updates.row_errors(s.X.cols, s.state.V, s.state.U, 1).sum())
-    conditional = s.model.likelihood.conditional(s.X.n_observed, error)
+    X = s.problem.X
+    error = float(updates.row_errors(X.cols, s.state.V, s.state.U, 1).sum())
+    conditional = s.model.likelihood.conditional(X.n_observed, error)
     old = s.state.noise["noise_precision"]
     for factor in (0.3, 2.0):
         change = float(conditional.log_density(factor * old) - conditional.log_density(old))
         s.compare(s.state, altered(s.state, "noise", {"noise_precision": factor * old}), change)
+
+
+def check_biases(s: Setup) -> None:
+    """Mean, effects and precisions one after the other, and the shifts between mean and effects."""
+    assert bool(s.model.biases) == bool(s.state.biases)
+    if not s.model.biases:
+        return
+    for side in ("rows", "cols"):
+        h = s.state.biases
+        shift = s.model.biases.shift(h, side)
+        for d in (-0.7, 0.4):
+            new = altered(s.state, "biases", {"mean": h["mean"] + d, side: h[side] - d})
+            s.compare(s.state, new, float(shift.log_density(d) - shift.log_density(0.0)))
+    now, h, seen = s.state, dict(s.state.biases), set()
+    tau = float(now.noise["noise_precision"])
+    for name, distribution in s.model.biases.updates(s.X, now.U, now.V, h, tau):
+        value = proposed(s, "" if "precision" in name else "mean", h[name], None)
+        new = altered(now, "biases", {name: value})
+        change = np.sum(distribution.log_density(value) - distribution.log_density(h[name]))
+        s.compare(now, new, float(change))
+        h[name], now = value, new
+        seen.add(name)
+    assert seen == set(s.state.biases)
 
 
 # --- Scale moves

@@ -16,14 +16,18 @@ Density = Callable[[np.ndarray, dict[str, Any]], float]
 
 
 class Plain(NamedTuple):
-    """Densities of both sides, the gammas of a shared relevance and of the noise precision."""
+    """Densities of both sides, the gammas of a shared relevance and of the noise precision.
+
+    ``biases`` are mean and precision of the global mean, shape and rate of the effects' precisions.
+    """
 
     rows: Density
     cols: Density
     ard: tuple[float, float] | None = None
     noise: tuple[float, float] | None = (1.0, 1.0)
+    biases: tuple[float, float, float, float] | None = None
 
-    def log_joint(self, cells, U, V, rows, cols, shared, noise, Z=None) -> float:
+    def log_joint(self, cells, U, V, rows, cols, shared, noise, biases, Z=None) -> float:
         """Cells are (i, j, values); with Z (cells, K) counts are split over the factors."""
         i, j, values = cells
         total = self.rows(U, {**rows, **shared}) + self.cols(V, {**cols, **shared})
@@ -33,10 +37,21 @@ class Plain(NamedTuple):
             tau = noise["noise_precision"]
             total += gamma_log_density(tau, *self.noise)
             fit = (U @ V.T)[i, j]
+            if self.biases:
+                fit += biases["mean"] + biases["rows"][i] + biases["cols"][j]
+                total += _effects(biases, *self.biases)
             return total + stats.norm.logpdf(values, fit, tau**-0.5).sum()
         if Z is None:
             return total + stats.poisson.logpmf(values, (U @ V.T)[i, j]).sum()
         return total + stats.poisson.logpmf(Z, U[i] * V[j]).sum()
+
+
+def _effects(v: dict[str, Any], mean, precision, shape, rate) -> float:
+    total = stats.norm.logpdf(v["mean"], mean, precision**-0.5)
+    for side in ("rows", "cols"):
+        p = v[f"{side}_precision"]
+        total += gamma_log_density(p, shape, rate) + stats.norm.logpdf(v[side], 0, p**-0.5).sum()
+    return float(total)
 
 
 def gamma_log_density(x, shape, rate) -> float:

@@ -43,7 +43,10 @@ def spd(rng: np.random.Generator, K: int) -> np.ndarray:
 
 @dataclass
 class Setup:
-    """A random state of a model on some data, and both joints."""
+    """A random state of a model on some data, and both joints.
+
+    ``X`` are the data; ``problem`` has them less the state's biases, as half-sweeps see them.
+    """
 
     case: Case
     data: Data
@@ -53,12 +56,13 @@ class Setup:
         self.gaps: list[float] = []
         self.rng = np.random.default_rng([self.seed, *self.data.shape])
         X = matrix(self.data, self.rng)
-        self.problem = sampler.Problem.of(X, self.case.model, self.data.rank, _blas=BLAS)
-        self.model, self.X = self.problem.model, self.problem.X
+        problem = sampler.Problem.of(X, self.case.model, self.data.rank, _blas=BLAS)
+        self.model, self.X = problem.model, problem.X
         self.plain = self.case.plain(self.data.rank, self.model)
-        state = sampler.initial_state(self.problem, "data", self.seed)
+        state = sampler.initial_state(problem, "data", self.seed)
         noise = {name: self.rng.gamma(4.0, 0.1, ()) for name in state.noise}
         self.state = replace(state, noise=noise)
+        self.problem = problem.given(state.biases)
         for group, prior in zip(GROUPS, (self.model.rows, self.model.cols), strict=True):
             if isinstance(prior, MultivariateNormal):
                 own = {"precision": spd(self.rng, self.data.rank)}
@@ -75,6 +79,7 @@ class Setup:
             return {k: v for k, v in own.items() if not (marginal and k == "variance")}
 
         values = (state.U, state.V, keep(state.rows), keep(state.cols), state.shared, state.noise)
+        values += (state.biases,)
         library = self.model.log_joint(self.X, *values)
         if Z is not None:
             i, j, R = self.cells

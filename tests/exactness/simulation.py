@@ -15,6 +15,7 @@ from scipy import stats
 
 from bayesmf import ObservedMatrix, Problem, _jit, preset, updates
 from bayesmf import distributions as dist
+from bayesmf.biases import Biases
 from bayesmf.likelihoods import Gaussian
 from bayesmf.sampler import State, chain, move_scales, sweep
 from bayesmf.streams import Stream, seed_words
@@ -52,15 +53,18 @@ VARIANTS = {
     "GTT-mean": ("GTT", {"mu_U": 0.5, "mu_V": -0.5}),
     "GTTN-mean": ("GTTN", {"mu_mu": 0.5}),
 }
+# With biases beside the factors, whose hyperparameters are fixed: data come and go.
+BIASED = {f"{base}-biases": base for base in ("GGG", "GGGW", "GEE")}
 NAMES = [*SETTINGS, *VARIANTS]
-PROPER = [name for name in NAMES if name not in ("GVG", "GVnG")]
+PROPER = [name for name in (*NAMES, *BIASED) if name not in ("GVG", "GVnG")]
 
 
 def model_of(name):
     """The preset or variant of this name with the settings above."""
-    base, changes = VARIANTS.get(name, (name, {}))
+    base, changes = VARIANTS.get(name, (BIASED.get(name, name), {}))
     noise = {} if base.startswith("P") else _NOISE
-    return preset(base, **(noise | SETTINGS[base] | changes))
+    model = preset(base, **(noise | SETTINGS[base] | changes))
+    return replace(model, biases=Biases(0.5, 1.0, 3.0, 3.0)) if name in BIASED else model
 
 
 def critical_value(family_error, comparisons, degrees=np.inf):
@@ -146,11 +150,13 @@ class Joint:
         if isinstance(model.likelihood, Gaussian):
             prior = dist.Gamma(model.likelihood.alpha, model.likelihood.beta)
             noise["noise_precision"] = prior.draw(stream, ())
-        return State(U, V, rows, cols, shared, noise, 0.0, self.seed, number, 1)
+        biases = model.biases.draw(stream, shape) if model.biases else {}
+        return State(U, V, rows, cols, shared, noise, 0.0, self.seed, number, 1, biases)
 
     def draw_data(self, state):
         """New values of the observed cells given the state."""
-        mean = (state.U @ state.V.T)[self.cells]
+        U, V = state.predictors()
+        mean = (U @ V.T)[self.cells]
         if "noise_precision" not in state.noise:
             return self.rng.poisson(mean).astype(float)
         return mean + self.rng.normal(size=mean.size) / np.sqrt(state.noise["noise_precision"])

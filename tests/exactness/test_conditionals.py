@@ -11,8 +11,9 @@ from unittest import mock
 import numpy as np
 import pytest
 
+from bayesmf import biases, sampler, updates
 from bayesmf import distributions as dist
-from bayesmf import sampler, updates
+from bayesmf.biases import Biases
 from bayesmf.hyperpriors import (
     ARD,
     GammaRate,
@@ -33,7 +34,7 @@ from bayesmf.priors import (
 )
 from cases import CASES, DATA, FEW_ROWS, VOLUME_AND, Case, Data, named, slanted
 from factors import check_factors, check_kernels, check_split
-from hypers import check_hyper, check_noise, check_scale, check_shared
+from hypers import check_biases, check_hyper, check_noise, check_scale, check_shared
 from ratios import TOLERANCE, Setup
 
 CHECKS = {
@@ -43,6 +44,7 @@ CHECKS = {
     "shared": check_shared,
     "noise": check_noise,
     "scale": check_scale,
+    "biases": check_biases,
     "split": check_split,
 }
 
@@ -67,7 +69,7 @@ def judge(verdict, name: str, runs: list[tuple[str, Case, Data]]) -> None:
 def test_conditionals(name, data, verdict):
     case = CASES[name]
     last = "split" if isinstance(case.model.likelihood, Poisson) else "kernels"
-    checks = ("factors", "hyper", "shared", "noise", "scale", last)
+    checks = ("factors", "hyper", "shared", "noise", "scale", "biases", last)
     judge(verdict, name, [(check, case, data) for check in checks])
 
 
@@ -289,6 +291,33 @@ MUTATIONS = {
         fields(rate=lambda d, likelihood, n, error: d.rate + 0.5 * error),
     ),
     "noise: count": Mutation("noise", "GGG", Gaussian, "conditional", MORE_SHAPE),
+    # Biases
+    "effects: mean counted once": Mutation(
+        "biases", "GGG, biases", biases, "effects",
+        fields(linear=lambda d, view, left, mean, precision, tau: tau * (left - mean)),
+    ),
+    "effects: the other side ignored": Mutation(
+        "biases", "GEE, biases", biases, "residual_sums",
+        lambda left, view, X, F, others, threads:
+            left + updates.factor_sums(view, others[:, None], 1)[:, 0],
+    ),
+    "effects: prior precision left out": Mutation(
+        "biases", "GGG, biases", biases, "effects",
+        fields(precision=lambda d, view, left, mean, precision, tau:
+               tau * np.maximum(view.counts, 1)),
+    ),
+    "effects: precision without the 1/2": Mutation(
+        "biases", "GGG, biases", Biases, "spread",
+        fields(rate=lambda d, own, effects: d.rate + 0.5 * np.sum(effects**2)),
+    ),
+    "shift: one effect counted": Mutation(
+        "biases", "GGGA, biases changed", Biases, "shift",
+        fields(precision=lambda d, own, h, side: own.precision + h[f"{side}_precision"]),
+    ),
+    "shift: the mean's prior ignored": Mutation(
+        "biases", "GGGA, biases changed", Biases, "shift",
+        fields(linear=lambda d, own, h, side: h[f"{side}_precision"] * h[side].sum()),
+    ),
     # Scale moves
     "exponent I + J": Mutation(
         "scale", "GGG", sampler, "joint_scale_terms",

@@ -9,8 +9,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bayesmf import ObservedMatrix, Problem, sampler, updates
+from bayesmf import ObservedMatrix, Problem, biases, sampler, updates
 from bayesmf import distributions as dist
+from bayesmf.biases import Biases
 from bayesmf.hyperpriors import (
     ARD,
     GammaRate,
@@ -169,6 +170,16 @@ MUTATIONS = {
     "one stream for all sites": ("GGG", "dense", False, patched(Stream, "key", same_site)),
     "one stream for all sweeps": ("GGG", "dense", False, patched(Stream, "key", same_sweep)),
     "stale data": ("GGG", "dense", False, stale_columns),
+    "effects: one entry too few": ("GGG-biases", "dense", False, patched(
+        biases, "effects", lambda right, view, *rest: replace(
+            right(view, *rest), precision=rest[2] + rest[3] * np.maximum(view.counts - 1, 0)))),
+    "shift: sign": ("GEE-biases", "sparse", False, patched(
+        Biases, "shift", lambda right, self, h, side: replace(
+            right(self, h, side), linear=-right(self, h, side).linear))),
+    "effects: the factors are not taken off": ("GGG-biases", "sparse", False, patched(
+        biases, "residual_sums", lambda right, view, X, *rest: right(view, 0 * X, *rest))),
+    "row effects stay in the factors' data": ("GGGW-biases", "dense", True, patched(
+        sampler, "without", lambda right, X, h: right(X, h | {"rows": 0 * h["rows"]}))),
     # Lines of the compiled kernels
     "rows: a stream for every two rows": ("GGG", "dense", False, rebuilt(
         rows, "seed_stream(key, row, s)", "seed_stream(key, row // 2, s)")),

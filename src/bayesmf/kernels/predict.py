@@ -1,4 +1,4 @@
-"""Predictions: products of factors at chosen cells, and running moments over draws."""
+"""Predictions: products of factors at chosen cells, running moments over draws, offsets."""
 
 from __future__ import annotations
 
@@ -27,3 +27,11 @@ def accumulate(values, count, mean, square):
         gap = values[t] - mean[t]
         mean[t] += gap / count
         square[t] += gap * (values[t] - mean[t])
+
+
+@kernel
+def subtract_offsets(indptr, indices, values, own, other, out):
+    """Set out to the values less the offsets of their row and their column."""
+    for i in range(own.size):
+        for t in range(indptr[i], indptr[i + 1]):
+            out[t] = values[t] - (own[i] + other[indices[t]])

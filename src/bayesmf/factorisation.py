@@ -1,0 +1,175 @@
+"""What the estimators share: parameters, reading and fitting, and the predictive distribution."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from bayesmf import _threads
+from bayesmf._errors import ConvergenceWarning, DataError, ModelError
+from bayesmf.biases import Biases, augmented
+from bayesmf.centring import Offsets, fit_offsets, less
+from bayesmf.hyperpriors import Values
+from bayesmf.model import Model
+from bayesmf.newrows import draw_new_rows, needed
+from bayesmf.observed import ObservedMatrix
+from bayesmf.posterior import Posterior
+from bayesmf.predictive import Predictive
+from bayesmf.presets import as_model
+from bayesmf.sampling import sample
+from bayesmf.selection import choose_rank
+from bayesmf.streams import Array
+
+_SCREENED = 100_000  # cells that are looked at after every fit
+AUTO_COMPONENTS = 30  # factors that "auto" begins with, if the matrix is as large
+
+
+class Factorisation(BaseEstimator):
+    """What both estimators share: parameters, fitting and the predictive distribution."""
+
+    posterior_: Posterior
+
+    def __init__(
+        self,
+        model: str | Model = "GGGA",
+        n_components: int | str | Sequence[int] = 10,
+        *,
+        draws: int = 250,
+        burn_in: int = 250,
+        thin: int = 1,
+        chains: int = 2,
+        hyperparameters: dict[str, Any] | None = None,
+        biases: bool | Biases = False,
+        center: str = "none",
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        progress: bool = False,
+        store: str | Path | None = None,
+    ) -> None:
+        self.model = model
+        self.n_components = n_components
+        self.draws = draws
+        self.burn_in = burn_in
+        self.thin = thin
+        self.chains = chains
+        self.hyperparameters = hyperparameters
+        self.biases = biases
+        self.center = center
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.progress = progress
+        self.store = store
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.sparse = True
+        return tags
+
+    def _read(self, X: Any, reset: bool) -> ObservedMatrix:
+        """Check a matrix as scikit-learn does, and keep its labels and its missing entries."""
+        if isinstance(X, ObservedMatrix):
+            if reset:
+                self.n_features_in_ = X.shape[1]
+            elif X.shape[1] != self.n_features_in_:
+                raise DataError(
+                    f"X has {X.shape[1]} columns, but {type(self).__name__} was fitted with "
+                    f"{self.n_features_in_}."
+                )
+            return X
+        checked = validate_data(
+            self, X, reset=reset, ensure_all_finite="allow-nan",
+            accept_sparse=("csr", "csc", "coo"), dtype=np.float64,
+        )  # fmt: skip
+        labels = (X.index, X.columns) if hasattr(X, "columns") else (None, None)
+        return ObservedMatrix.of(checked, row_labels=labels[0], col_labels=labels[1])
+
+    def _fit(self, X: Any) -> ObservedMatrix:
+        """Sample, and set what a fitted estimator has."""
+        matrix = self._read(X, reset=True)
+        model = as_model(self.model, self.hyperparameters, self.biases)
+        if self.center != "none" and any(model.nonnegative):
+            raise ModelError(
+                f"center={self.center!r} makes values negative, and {model.name} has nonnegative "
+                "factors; use center='none' or a real-valued model such as GGGA."
+            )
+        offsets = fit_offsets(matrix, self.center)
+        data = less(matrix, offsets.rows, offsets.cols)
+        rank = self._rank(data, model)
+        self.posterior_ = sample(
+            data, model, rank, draws=self.draws, burn_in=self.burn_in, thin=self.thin,
+            chains=self.chains, keep=needed(model), random_state=self._seed(),
+            n_jobs=self.n_jobs, progress=self.progress, store=self.store,
+        )  # fmt: skip
+        self.offsets_ = offsets
+        self.n_components_ = rank
+        self._warn()
+        return matrix
+
+    def _seed(self) -> Any:
+        """Legacy generators of NumPy are welcome too."""
+        state = self.random_state
+        if isinstance(state, np.random.RandomState):
+            return int(state.randint(2**31))
+        return state
+
+    def _rank(self, X: ObservedMatrix, model: Model) -> int:
+        """The rank, or what "auto" or cross-validation makes of it."""
+        wanted = self.n_components
+        if isinstance(wanted, str) and wanted not in ("auto", "cv"):
+            raise ModelError(
+                f"n_components must be a number, 'auto', 'cv' or several numbers, got {wanted!r}."
+            )
+        if wanted == "auto":
+            if not model.rows.ard:
+                raise ModelError(
+                    f"n_components='auto' needs a model with ARD, such as GGGA or GEEA, not "
+                    f"{model.name}; name one, or use 'cv' or a number."
+                )
+            return min(AUTO_COMPONENTS, *X.shape)
+        if not isinstance(wanted, (str, list, tuple, range, np.ndarray)):
+            return wanted  # type: ignore[return-value]
+        rank, self.cv_errors_ = choose_rank(
+            X, model, wanted, draws=self.draws, burn_in=self.burn_in, thin=self.thin,
+            n_jobs=self.n_jobs, random_state=self._seed(),
+        )  # fmt: skip
+        return rank
+
+    def _warn(self) -> None:
+        """Warn if the chains disagree; a run that is good enough says nothing."""
+        if self.posterior_.settings["draws"] < 20:  # too few to tell
+            return
+        summary = self.posterior_.summary(screen=_SCREENED)
+        if not summary.trusted:
+            warnings.warn(" ".join(summary.advice), ConvergenceWarning, stacklevel=4)
+
+    def _predictive(self) -> Predictive:
+        check_is_fitted(self, "posterior_")
+        U, V = self.posterior_.predictors()
+        return self._with(U, V, self.offsets_.rows)
+
+    def _with(self, U: Array, V: Array, row_offset: Array) -> Predictive:
+        precision = self.posterior_.draws.get("noise_precision")
+        seed = tuple(int(word) for word in self.posterior_.states[0].seed)
+        return Predictive(
+            U, V, None if precision is None else precision.ravel(), row_offset,
+            self.offsets_.cols, seed,
+        )  # fmt: skip
+
+    def _of_new_rows(self, X: ObservedMatrix) -> Predictive:
+        """Predictive distribution of rows that were not fitted, given their own entries."""
+        U, biases, offsets = self._draw_new_rows(X)
+        U, V = augmented(U, self.posterior_.factors()[1], biases)
+        return self._with(U, V, offsets.rows)
+
+    def _draw_new_rows(self, X: ObservedMatrix) -> tuple[Array, Values, Offsets]:
+        offsets = self.offsets_.of_new_rows(X)
+        data = less(X, offsets.rows, offsets.cols)
+        return *draw_new_rows(self.posterior_, data, _threads.count(self.n_jobs)), offsets

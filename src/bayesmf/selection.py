@@ -1,0 +1,64 @@
+"""Choosing the rank: held-out error of every candidate, over folds of the observed entries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from bayesmf._errors import ModelError
+from bayesmf.metrics import mse
+from bayesmf.model import Model
+from bayesmf.observed import ObservedMatrix
+from bayesmf.sampling import sample
+from bayesmf.splits import kfold
+from bayesmf.streams import RandomState, seed_words
+
+LADDER = (1, 2, 3, 5, 8, 12, 20, 30)  # candidates, where nobody names any
+
+
+def ranks_to_try(candidates: str | Iterable[int], shape: tuple[int, int]) -> list[int]:
+    """The candidates in order, or those of `LADDER` that fit the matrix for the word "cv"."""
+    if isinstance(candidates, str):
+        return [rank for rank in LADDER if rank < min(shape)] or [1]
+    ranks = sorted(set(candidates))
+    if not ranks:
+        raise ModelError("n_components: there is no candidate to choose from; name some ranks.")
+    return ranks
+
+
+def cross_validate(
+    X: ObservedMatrix,
+    model: Model,
+    n_components: int,
+    *,
+    folds: int = 5,
+    random_state: RandomState = None,
+    **options: Any,
+) -> list[float]:
+    """Mean squared error on each fold of the observed entries, sampled given the others.
+
+    ``options`` are those of `sample`. The same seed makes the same folds for every model and rank.
+    """
+    seed = seed_words(random_state).tolist()
+    errors = []
+    parts = kfold(X, folds, np.random.SeedSequence(seed), keep_singles=True)
+    for train, (rows, cols, values) in parts:
+        posterior = sample(
+            train, model, n_components, cells=(rows, cols),
+            random_state=np.random.SeedSequence(seed), **options,
+        )  # fmt: skip
+        errors.append(mse(values, posterior.predict()))
+    return errors
+
+
+def choose_rank(
+    X: ObservedMatrix, model: Model, candidates: str | Iterable[int], **options: Any
+) -> tuple[int, dict[int, float]]:
+    """The rank with the least cross-validated error, and the error of every candidate."""
+    errors = {
+        rank: float(np.mean(cross_validate(X, model, rank, **options)))
+        for rank in ranks_to_try(candidates, X.shape)
+    }
+    return min(errors, key=errors.__getitem__), errors
