@@ -60,18 +60,20 @@ def gaps(view: View) -> tuple[Array, Array]:
 
 
 def blocks(
-    view: View, per_entry: int, per_row: int, per_term: int = 0, pieces: int = 8
+    view: View, per_entry: int, per_row: int, per_term: int = 0, least: int = 8, most: int = 32
 ) -> list[int]:
     """Row blocks of equal work, counted in vector operations; one block if there is little of it.
 
+    There are the more of them the longer it takes, because the last one is worked on alone.
     ``per_term`` is the work on each term of a Gram matrix: on each entry, or on each gap.
     """
-    work = (per_entry, per_row, per_term, pieces)
+    work = (per_entry, per_row, per_term, least, most)
     if work not in view.cache:
         counts = terms = view.counts
         if per_term and view.mask is not None:
             terms = np.minimum(counts, np.diff(gaps(view)[0]))
         cost = counts * per_entry + terms * per_term + per_row
+        pieces = int(np.clip(cost.sum() / _SMALL, least, most))
         bounds = _threads.balanced_bounds(cost, pieces if cost.sum() > _SMALL else 1)
         view.cache[work] = _in_lanes(bounds) if per_term else bounds
     return view.cache[work]
@@ -98,11 +100,11 @@ class Gram:
             sum_gram(F, np.arange(len(F), dtype=np.int32), 0, len(F), whole)
         self.data = (F, view.indptr, view.indices, view.values, *missing, whole)
 
-    def bounds(self, pieces: int = 8) -> list[int]:
+    def bounds(self, least: int = 8) -> list[int]:
         """Blocks of rows, the same for any number of threads."""
         K = self.rank
         vectors = -(-K // LANES)
-        return blocks(self.view, 2 * vectors, 200 + 20 * K + K**3 // 30, 2 + K * vectors, pieces)
+        return blocks(self.view, 2 * vectors, 200 + 20 * K + K**3 // 30, 2 + K * vectors, least)
 
     def products(self, start: int, stop: int) -> Array:
         """Sums of r f over the rows start..stop, where one matrix product gives them all."""
@@ -242,7 +244,7 @@ def row_errors(view: View, X: Array, F: Array, threads: int) -> Array:
 def split(view: View, U: Array, V: Array, stream: Stream) -> tuple[Array, Array]:
     """Split every observed count over the factors: sums over columns (n, K), over rows (m, K)."""
     key = stream.key()
-    bounds = blocks(view, 20 * U.shape[1], 1)
+    bounds = blocks(view, 20 * U.shape[1], 1, most=8)  # each has column sums of its own
     row_sums = np.zeros(U.shape)
     col_sums = np.zeros((len(bounds) - 1, *V.shape))
     position = {start: b for b, start in enumerate(bounds[:-1])}
