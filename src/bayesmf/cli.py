@@ -1,0 +1,258 @@
+"""The command line: parsing and printing only. What a command needs is imported when it runs."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from bayesmf import __version__
+from bayesmf._errors import BayesmfError
+
+_EXPERIMENTS = (
+    "convergence",
+    "runtime",
+    "cross_validation",
+    "noise",
+    "sparsity",
+    "model_selection",
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; returns 0, 2 for bad input, or 130 after Ctrl-C."""
+    options = _parser().parse_args(arguments)
+    try:
+        return options.run(options)
+    except BayesmfError as error:
+        print(f"bayesmf: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("bayesmf: interrupted; what was finished is kept.", file=sys.stderr)
+        return 130
+    except BrokenPipeError:  # the reader of our output has gone, as `head` does
+        sys.stderr.close()
+        return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="bayesmf",
+        description="Bayesian matrix factorisation of matrices with missing entries.",
+        epilog="Every command has its own help: bayesmf reproduce --help",
+    )
+    parser.add_argument("--version", action="version", version=f"bayesmf {__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    _reproduce_parser(commands)
+    _datasets_parser(commands)
+    return parser
+
+
+def _command(commands: Any, name: str, run: Any, text: str, more: str = "") -> Any:
+    parser = commands.add_parser(
+        name,
+        help=text,
+        description=f"{text[0].upper()}{text[1:]}.",
+        epilog=more,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.set_defaults(run=run)
+    return parser
+
+
+def _words(text: str) -> list[str]:
+    return [word for word in text.split(",") if word]
+
+
+def _positive(text: str) -> int:
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"must be a whole number of at least 1, not {text!r}")
+    return int(text)
+
+
+# --- reproduce ----------------------------------------------------------------------------------
+
+
+def _reproduce_parser(commands: Any) -> None:
+    parser = _command(
+        commands,
+        "reproduce",
+        _reproduce,
+        "re-run the study: all experiments, tables and figures",
+        "Examples:\n"
+        "  bayesmf reproduce all --budget quick --jobs 2\n"
+        "  bayesmf reproduce cross_validation --protocol sound --datasets CCLE_IC50 --budget full\n"
+        "  bayesmf reproduce all --dry-run\n\n"
+        "A run that is stopped goes on where it was when it is started again with the same\n"
+        "--output. Matrices are looked for in the folder that BAYESMF_DATA names.",
+    )
+    parser.add_argument(
+        "experiments",
+        nargs="*",
+        default=["all"],
+        metavar="EXPERIMENT",
+        help=f"all, or some of {', '.join(_EXPERIMENTS)}",
+    )
+    parser.add_argument(
+        "--protocol",
+        default="paper",
+        choices=("paper", "sound", "both"),
+        help="what the study did, what it should have done, or both",
+    )
+    parser.add_argument(
+        "--budget",
+        default="quick",
+        choices=("quick", "full"),
+        help="few repeats of everything, or all of them",
+    )
+    parser.add_argument(
+        "--datasets", type=_words, default=[], metavar="A,B", help="only these matrices"
+    )
+    parser.add_argument(
+        "--models", type=_words, default=[], metavar="A,B", help="only these methods"
+    )
+    parser.add_argument(
+        "--output",
+        default="study",
+        metavar="FOLDER",
+        help="where store, tables and figures go (default: study)",
+    )
+    parser.add_argument(
+        "--jobs",
+        type=_positive,
+        default=1,
+        metavar="N",
+        help="processes that run tasks side by side (default: 1)",
+    )
+    parser.add_argument("--dask", metavar="ADDRESS", help="run tasks on this Dask cluster")
+    parser.add_argument("--no-figures", action="store_true", help="write tables only")
+    parser.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="print the tasks and how long they would take, and do nothing",
+    )
+    parser.add_argument("--quiet", action="store_true", help="print nothing but errors")
+
+
+def _chosen(names: list[str]) -> list[str]:
+    return list(_EXPERIMENTS) if "all" in names else names
+
+
+def _reproduce(options: argparse.Namespace) -> int:
+    from bayesmf.experiments.reproduce import plan, reproduce
+
+    experiments = _chosen(options.experiments)
+    if options.dry_run:
+        return _dry_run(
+            options,
+            *plan(experiments, options.protocol, options.budget, options.datasets, options.models),
+        )
+    found = reproduce(
+        experiments,
+        protocol=options.protocol,
+        budget=options.budget,
+        names=options.datasets,
+        models=options.models,
+        folder=options.output,
+        jobs=options.jobs,
+        dask=options.dask,
+        figures=not options.no_figures,
+        progress=not options.quiet,
+    )
+    if not options.quiet:
+        print(
+            f"{found['done']} tasks were run, {len(found['written'])} files written to "
+            f"{options.output}."
+        )
+        _left_out(found["absent"])
+        _agreement(found["cells"])
+    return 0
+
+
+def _left_out(absent: list[str]) -> None:
+    if absent:
+        print(f"Left out, because they are not here (see bayesmf datasets): {', '.join(absent)}.")
+
+
+def _agreement(cells: list[Any]) -> None:
+    from bayesmf.experiments.tables import agreement
+
+    found = agreement(c for c in cells if c.protocol == "paper")
+    if found["cells"]:
+        print(
+            f"{found['within']} of {found['cells']} published cells ({found['share']:.0%}) lie "
+            "within three combined standard errors."
+        )
+
+
+def _dry_run(options: argparse.Namespace, tasks: list[Any], absent: list[str]) -> int:
+    from bayesmf.experiments.estimate import guess, study_seconds
+    from bayesmf.experiments.store import Store
+
+    store = Store(f"{options.output}/store")
+    ours = theirs = 0.0
+    missing = 0
+    for task in tasks:
+        known = store.get(task) is not None
+        print(f"{'done' if known else f'{guess(task):7.1f} s'}  {task}")
+        if not known:
+            missing += 1
+            ours, theirs = ours + guess(task), theirs + study_seconds(task)
+    print(
+        f"{len(tasks)} tasks, {missing} of them to be run: about {ours / options.jobs / 60:.0f} "
+        f"minutes with {options.jobs} jobs; the study's own code would have taken "
+        f"{theirs / 3600:.0f} hours for their sweeps."
+    )
+    _left_out(absent)
+    return 0
+
+
+# --- datasets -----------------------------------------------------------------------------------
+
+
+def _datasets_parser(commands: Any) -> None:
+    parser = _command(
+        commands,
+        "datasets",
+        _datasets,
+        "list the known matrices and whether they are here",
+        "Matrices are looked for in the folder that BAYESMF_DATA names, then in the cache.",
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _datasets(options: argparse.Namespace) -> int:
+    from bayesmf.datasets import CATALOGUE, present
+
+    rows = []
+    for name, entry in CATALOGUE.items():
+        n, m = entry.shape
+        rows.append(
+            {
+                "name": name,
+                "rows": n,
+                "columns": m,
+                "observed": entry.n_observed / (n * m),
+                "present": present(name),
+                "title": entry.title,
+                "licence": entry.licence,
+                "source": entry.source,
+            }
+        )
+    if options.json:
+        print(json.dumps(rows, indent=1))
+        return 0
+    for row in rows:
+        here = "here  " if row["present"] else "absent"
+        print(
+            f"{row['name']:17} {row['rows']:5} x {row['columns']:<5} {row['observed']:6.1%}  "
+            f"{here}  {row['title']}"
+        )
+        print(f"{'':17} {row['source']}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

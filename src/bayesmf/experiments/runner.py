@@ -1,0 +1,114 @@
+"""Run tasks through one seam: in this process, in processes beside it, or on a Dask cluster.
+
+Whoever runs them, a task's result depends on the task alone. This process writes all records, each
+as soon as it arrives, so that whatever kills a run loses no more than what was running.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import get_context
+from typing import Any
+
+from bayesmf._errors import ModelError
+from bayesmf.experiments.store import Store
+from bayesmf.experiments.tasks import Task
+
+Done = tuple[Task, dict[str, Any], float]
+_RETRIES = 3  # of a task whose worker died
+
+
+def work(task: Task) -> Done:
+    """Do one task and take its time; this is what workers run."""
+    from threadpoolctl import threadpool_limits
+
+    from bayesmf.experiments.work import run
+
+    begin = time.perf_counter()
+    with threadpool_limits(limits=1):  # one thread each: cores are shared out over tasks
+        result = run(task)
+    return task, result, time.perf_counter() - begin
+
+
+def run_all(
+    tasks: Iterable[Task],
+    store: Store,
+    jobs: int = 1,
+    dask: str | None = None,
+    report: Callable[[Task, float], object] = lambda task, seconds: None,
+) -> int:
+    """Do all tasks that the store lacks; returns how many that were."""
+    waiting = [task for task in dict.fromkeys(tasks) if store.get(task) is None]
+    timed = [task for task in waiting if task.alone]
+    others = [task for task in waiting if not task.alone]
+    for task, result, seconds in _through(others, jobs, dask):
+        store.add(task, result, seconds)
+        report(task, seconds)
+    for task in timed:  # nothing runs beside them
+        _, result, seconds = work(task)
+        store.add(task, result, seconds)
+        report(task, seconds)
+    return len(waiting)
+
+
+def _through(tasks: list[Task], jobs: int, dask: str | None) -> Iterator[Done]:
+    if not tasks:
+        return iter(())
+    if dask is not None:
+        return _on_dask(tasks, dask)
+    return _in_processes(tasks, jobs) if jobs > 1 else map(work, tasks)
+
+
+def _in_processes(tasks: list[Task], jobs: int) -> Iterator[Done]:
+    """Processes beside this one; if one of them dies, its task is given to another."""
+    left, deaths = dict.fromkeys(tasks, 0), 0
+    while left:
+        with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+            running: dict[Future[Done], Task] = {}
+            queue = iter(list(left))
+            try:
+                for task in queue:
+                    running[pool.submit(work, task)] = task
+                    if len(running) >= 2 * jobs:
+                        yield from _finished(running, left)
+                while running:
+                    yield from _finished(running, left)
+            except BrokenProcessPool:
+                deaths += 1
+                if deaths > _RETRIES * len(tasks):
+                    raise
+                for task in running.values():
+                    left[task] += 1
+                    if left[task] > _RETRIES:
+                        raise ModelError(
+                            f"Worker processes keep dying at the task {task}."
+                        ) from None
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+
+
+def _finished(running: dict[Future[Done], Task], left: dict[Task, int]) -> Iterator[Done]:
+    """Wait for at least one of the running tasks."""
+    for future in wait(running, return_when=FIRST_COMPLETED).done:
+        done = future.result()
+        del running[future], left[done[0]]
+        yield done
+
+
+def _on_dask(tasks: list[Task], address: str) -> Iterator[Done]:
+    """A Dask cluster; it gives the tasks of a worker that dies to another one."""
+    try:
+        from distributed import Client, as_completed
+    except ImportError:
+        raise ModelError(
+            "--dask needs Dask; install it with: pip install 'bayesmf[dask]'"
+        ) from None
+    with Client(address, timeout="30s") as client:
+        futures = [client.submit(work, task, pure=False, retries=_RETRIES) for task in tasks]
+        for future in as_completed(futures):
+            yield future.result()
+            future.release()

@@ -1,0 +1,80 @@
+"""The store: one file per task, with result, seconds, seed and versions.
+
+A record is written whole or not at all, and carries the hash of its own content: one that is cut,
+changed or of another task is never trusted, but named and done again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from bayesmf._files import replacing
+from bayesmf.experiments.tasks import Task
+
+
+@cache
+def versions() -> dict[str, str]:
+    """Of what a result depends on."""
+    packages = {name: version(name) for name in ("bayesmf", "numpy", "scipy", "numba")}
+    return {**packages, "python": platform.python_version()}
+
+
+def _digest(record: dict[str, Any]) -> str:
+    text = json.dumps({k: v for k, v in record.items() if k != "digest"}, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+class Store:
+    """Records in a folder, by the hash of their task."""
+
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = Path(folder)
+        self.damaged: list[str] = []  # what was found and not trusted, in words
+
+    def path(self, task: Task) -> Path:
+        """File of a task's record."""
+        return self.folder / task.protocol / task.experiment / task.dataset / f"{task.key}.json"
+
+    def add(self, task: Task, result: dict[str, Any], seconds: float) -> None:
+        """Write a record."""
+        record = {
+            "task": asdict(task),
+            "result": result,
+            "seconds": seconds,
+            "versions": versions(),
+        }
+        record["digest"] = _digest(json.loads(json.dumps(record)))
+        path = self.path(task)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(path) as partial:
+            partial.write_text(json.dumps(record), encoding="utf-8")
+
+    def get(self, task: Task) -> dict[str, Any] | None:
+        """The record of a task, or None if there is none that can be trusted."""
+        path = self.path(task)
+        try:
+            record = json.loads(path.read_text(encoding="utf-8"))
+            good = record["digest"] == _digest(record) and Task(**record["task"]) == task
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, TypeError, KeyError):
+            good = False
+        if not good:
+            self.damaged.append(f"{path} ({task}) is damaged and will be made again.")
+            return None
+        return record
+
+    def records(self, tasks: Iterable[Task]) -> Iterator[tuple[Task, dict[str, Any]]]:
+        """Tasks that have a record, with it."""
+        for task in tasks:
+            record = self.get(task)
+            if record is not None:
+                yield task, record
