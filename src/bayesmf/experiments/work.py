@@ -253,9 +253,9 @@ def _cross_validation(task: Task, X: ObservedMatrix) -> Result:
 
 
 def _candidates(task: Task) -> tuple[int, ...]:
-    if task.protocol == "paper":
-        return settings.CANDIDATES[task.model, task.dataset.removesuffix("_clean")]
-    return INNER_RANKS
+    if task.protocol == "sound":
+        return INNER_RANKS
+    return settings.CANDIDATES.get((task.model, task.dataset), INNER_RANKS)
 
 
 def _inner_error(task: Task, train: ObservedMatrix, rank: int) -> float:
