@@ -1,15 +1,11 @@
-"""The command line: parsing and printing only. What a command needs is imported when it runs."""
+"""`bayesmf reproduce`: the study, or parts of it."""
 
 from __future__ import annotations
 
 import argparse
-import json
-import sys
-from collections.abc import Sequence
 from typing import Any
 
-from bayesmf import __version__
-from bayesmf._errors import BayesmfError
+from bayesmf.cli.tools import command, positive, words
 
 _EXPERIMENTS = (
     "convergence",
@@ -21,62 +17,9 @@ _EXPERIMENTS = (
 )
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; returns 0, 2 for bad input, or 130 after Ctrl-C."""
-    options = _parser().parse_args(arguments)
-    try:
-        return options.run(options)
-    except BayesmfError as error:
-        print(f"bayesmf: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("bayesmf: interrupted; what was finished is kept.", file=sys.stderr)
-        return 130
-    except BrokenPipeError:  # the reader of our output has gone, as `head` does
-        sys.stderr.close()
-        return 0
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="bayesmf",
-        description="Bayesian matrix factorisation of matrices with missing entries.",
-        epilog="Every command has its own help: bayesmf reproduce --help",
-    )
-    parser.add_argument("--version", action="version", version=f"bayesmf {__version__}")
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    _reproduce_parser(commands)
-    _datasets_parser(commands)
-    return parser
-
-
-def _command(commands: Any, name: str, run: Any, text: str, more: str = "") -> Any:
-    parser = commands.add_parser(
-        name,
-        help=text,
-        description=f"{text[0].upper()}{text[1:]}.",
-        epilog=more,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.set_defaults(run=run)
-    return parser
-
-
-def _words(text: str) -> list[str]:
-    return [word for word in text.split(",") if word]
-
-
-def _positive(text: str) -> int:
-    if not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"must be a whole number of at least 1, not {text!r}")
-    return int(text)
-
-
-# --- reproduce ----------------------------------------------------------------------------------
-
-
-def _reproduce_parser(commands: Any) -> None:
-    parser = _command(
+def add(commands: Any) -> None:
+    """Add the commands of this module."""
+    parser = command(
         commands,
         "reproduce",
         _reproduce,
@@ -108,10 +51,10 @@ def _reproduce_parser(commands: Any) -> None:
         help="few repeats of everything, or all of them",
     )
     parser.add_argument(
-        "--datasets", type=_words, default=[], metavar="A,B", help="only these matrices"
+        "--datasets", type=words, default=[], metavar="A,B", help="only these matrices"
     )
     parser.add_argument(
-        "--models", type=_words, default=[], metavar="A,B", help="only these methods"
+        "--models", type=words, default=[], metavar="A,B", help="only these methods"
     )
     parser.add_argument(
         "--output",
@@ -121,7 +64,7 @@ def _reproduce_parser(commands: Any) -> None:
     )
     parser.add_argument(
         "--jobs",
-        type=_positive,
+        type=positive,
         default=1,
         metavar="N",
         help="processes that run tasks side by side (default: 1)",
@@ -207,52 +150,3 @@ def _dry_run(options: argparse.Namespace, tasks: list[Any], absent: list[str]) -
     )
     _left_out(absent)
     return 0
-
-
-# --- datasets -----------------------------------------------------------------------------------
-
-
-def _datasets_parser(commands: Any) -> None:
-    parser = _command(
-        commands,
-        "datasets",
-        _datasets,
-        "list the known matrices and whether they are here",
-        "Matrices are looked for in the folder that BAYESMF_DATA names, then in the cache.",
-    )
-    parser.add_argument("--json", action="store_true", help="print JSON")
-
-
-def _datasets(options: argparse.Namespace) -> int:
-    from bayesmf.datasets import CATALOGUE, present
-
-    rows = []
-    for name, entry in CATALOGUE.items():
-        n, m = entry.shape
-        rows.append(
-            {
-                "name": name,
-                "rows": n,
-                "columns": m,
-                "observed": entry.n_observed / (n * m),
-                "present": present(name),
-                "title": entry.title,
-                "licence": entry.licence,
-                "source": entry.source,
-            }
-        )
-    if options.json:
-        print(json.dumps(rows, indent=1))
-        return 0
-    for row in rows:
-        here = "here  " if row["present"] else "absent"
-        print(
-            f"{row['name']:17} {row['rows']:5} x {row['columns']:<5} {row['observed']:6.1%}  "
-            f"{here}  {row['title']}"
-        )
-        print(f"{'':17} {row['source']}")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
