@@ -10,64 +10,69 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from functools import partial
+from itertools import chain
 from multiprocessing import get_context
-from typing import Any
+from typing import Any, TypeVar
 
 from bayesmf._errors import ModelError
-from bayesmf.experiments.store import Store
-from bayesmf.experiments.tasks import Task
+from bayesmf.experiments.store import Store, Work
 
-Done = tuple[Task, dict[str, Any], float]
+T = TypeVar("T", bound=Work)
+Result = dict[str, Any]
 _RETRIES = 3  # of a task whose worker died
 
 
-def work(task: Task) -> Done:
+def study(task: Any) -> Result:
+    """Do a task of the study."""
+    from bayesmf.experiments.work import run
+
+    return run(task)
+
+
+def timed(function: Callable[[T], Result], task: T) -> tuple[T, Result, float]:
     """Do one task and take its time; this is what workers run."""
     from threadpoolctl import threadpool_limits
 
-    from bayesmf.experiments.work import run
-
     begin = time.perf_counter()
     with threadpool_limits(limits=1):  # one thread each: cores are shared out over tasks
-        result = run(task)
+        result = function(task)
     return task, result, time.perf_counter() - begin
 
 
 def run_all(
-    tasks: Iterable[Task],
+    tasks: Iterable[T],
     store: Store,
     jobs: int = 1,
     dask: str | None = None,
-    report: Callable[[Task, float], object] = lambda task, seconds: None,
+    report: Callable[[T, float], object] = lambda task, seconds: None,
+    function: Callable[[T], Result] = study,
 ) -> int:
     """Do all tasks that the store lacks; returns how many that were."""
     waiting = [task for task in dict.fromkeys(tasks) if store.get(task) is None]
-    timed = [task for task in waiting if task.alone]
     others = [task for task in waiting if not task.alone]
-    for task, result, seconds in _through(others, jobs, dask):
-        store.add(task, result, seconds)
-        report(task, seconds)
-    for task in timed:  # nothing runs beside them
-        _, result, seconds = work(task)
+    alone = [task for task in waiting if task.alone]  # after the others: nothing runs beside them
+    work = partial(timed, function)
+    for task, result, seconds in chain(_through(work, others, jobs, dask), map(work, alone)):
         store.add(task, result, seconds)
         report(task, seconds)
     return len(waiting)
 
 
-def _through(tasks: list[Task], jobs: int, dask: str | None) -> Iterator[Done]:
+def _through(work: Any, tasks: list[T], jobs: int, dask: str | None) -> Iterator[Any]:
     if not tasks:
         return iter(())
     if dask is not None:
-        return _on_dask(tasks, dask)
-    return _in_processes(tasks, jobs) if jobs > 1 else map(work, tasks)
+        return _on_dask(work, tasks, dask)
+    return _in_processes(work, tasks, jobs) if jobs > 1 else map(work, tasks)
 
 
-def _in_processes(tasks: list[Task], jobs: int) -> Iterator[Done]:
+def _in_processes(work: Any, tasks: list[T], jobs: int) -> Iterator[Any]:
     """Processes beside this one; if one of them dies, its task is given to another."""
     left, deaths = dict.fromkeys(tasks, 0), 0
     while left:
         with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-            running: dict[Future[Done], Task] = {}
+            running: dict[Future[Any], T] = {}
             queue = iter(list(left))
             try:
                 for task in queue:
@@ -91,7 +96,7 @@ def _in_processes(tasks: list[Task], jobs: int) -> Iterator[Done]:
                 raise
 
 
-def _finished(running: dict[Future[Done], Task], left: dict[Task, int]) -> Iterator[Done]:
+def _finished(running: dict[Future[Any], T], left: dict[T, int]) -> Iterator[Any]:
     """Wait for at least one of the running tasks."""
     for future in wait(running, return_when=FIRST_COMPLETED).done:
         done = future.result()
@@ -99,7 +104,7 @@ def _finished(running: dict[Future[Done], Task], left: dict[Task, int]) -> Itera
         yield done
 
 
-def _on_dask(tasks: list[Task], address: str) -> Iterator[Done]:
+def _on_dask(work: Any, tasks: list[T], address: str) -> Iterator[Any]:
     """A Dask cluster; it gives the tasks of a worker that dies to another one."""
     try:
         from distributed import Client, as_completed

@@ -10,14 +10,13 @@ import hashlib
 import json
 import platform
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict
-from functools import cache
+from dataclasses import asdict, dataclass
+from functools import cache, cached_property
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, TypeVar
 
 from bayesmf._files import replacing
-from bayesmf.experiments.tasks import Task
 
 
 @cache
@@ -32,6 +31,28 @@ def _digest(record: dict[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
+@dataclass(frozen=True)
+class Work:
+    """A piece of work that a store can hold: plain data, known by the hash of its content."""
+
+    version: ClassVar[int] = 1  # of what it means; a change makes all records out of date
+    alone: ClassVar[bool] = False  # whether nothing may run beside it
+
+    @cached_property
+    def key(self) -> str:
+        """Hash of the content."""
+        text = json.dumps([self.version, asdict(self)], sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:20]
+
+    @property
+    def place(self) -> tuple[str, ...]:
+        """Names of the folders in which its record lies."""
+        return ()
+
+
+T = TypeVar("T", bound=Work)
+
+
 class Store:
     """Records in a folder, by the hash of their task."""
 
@@ -39,11 +60,11 @@ class Store:
         self.folder = Path(folder)
         self.damaged: list[str] = []  # what was found and not trusted, in words
 
-    def path(self, task: Task) -> Path:
+    def path(self, task: Work) -> Path:
         """File of a task's record."""
-        return self.folder / task.protocol / task.experiment / task.dataset / f"{task.key}.json"
+        return self.folder.joinpath(*task.place, f"{task.key}.json")
 
-    def add(self, task: Task, result: dict[str, Any], seconds: float) -> None:
+    def add(self, task: Work, result: dict[str, Any], seconds: float) -> None:
         """Write a record."""
         record = {
             "task": asdict(task),
@@ -57,12 +78,14 @@ class Store:
         with replacing(path) as partial:
             partial.write_text(json.dumps(record), encoding="utf-8")
 
-    def get(self, task: Task) -> dict[str, Any] | None:
+    def get(self, task: Work) -> dict[str, Any] | None:
         """The record of a task, or None if there is none that can be trusted."""
         path = self.path(task)
         try:
             record = json.loads(path.read_text(encoding="utf-8"))
-            good = record["digest"] == _digest(record) and Task(**record["task"]) == task
+            good = record["digest"] == _digest(record) and record["task"] == json.loads(
+                json.dumps(asdict(task))
+            )
         except FileNotFoundError:
             return None
         except (OSError, ValueError, TypeError, KeyError):
@@ -72,7 +95,7 @@ class Store:
             return None
         return record
 
-    def records(self, tasks: Iterable[Task]) -> Iterator[tuple[Task, dict[str, Any]]]:
+    def records(self, tasks: Iterable[T]) -> Iterator[tuple[T, dict[str, Any]]]:
         """Tasks that have a record, with it."""
         for task in tasks:
             record = self.get(task)

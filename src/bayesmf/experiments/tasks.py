@@ -7,25 +7,22 @@ nothing is ever done twice.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
-from functools import cached_property
+from dataclasses import dataclass
 
 from bayesmf._errors import ModelError, nearest
 from bayesmf.experiments import settings
 from bayesmf.experiments.published import own_rank
 from bayesmf.experiments.settings import BUDGETS, EXPERIMENTS, Budget
+from bayesmf.experiments.store import Work
 
-VERSION = 1  # of what tasks mean; a change of it makes all records out of date
 PROTOCOLS = ("paper", "sound")
 NARROW = "GLL narrow"  # GLL at the scale that the study really used, beside the stated one
 INNER_RANKS = (1, 2, 3, 4, 6, 8, 10, 15)  # of the sound cross-validation
 
 
 @dataclass(frozen=True)
-class Task:
+class Task(Work):
     """One record's worth of work.
 
     ``setting`` is the rank, the noise ratio or the fraction unobserved, ``rank`` that of the model
@@ -43,14 +40,13 @@ class Task:
     variant: str = ""
     inner: int = 0
 
-    @cached_property
-    def key(self) -> str:
-        """Hash of the content."""
-        text = json.dumps([VERSION, asdict(self)], sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()[:20]
+    @property
+    def place(self) -> tuple[str, ...]:
+        """Folders of the record."""
+        return self.protocol, self.experiment, self.dataset
 
     @property
-    def alone(self) -> bool:
+    def alone(self) -> bool:  # type: ignore[override]
         """Whether nothing may run beside it, because it measures time."""
         return self.experiment == "runtime"
 
