@@ -269,8 +269,8 @@ def cell(model="GGG", values=(1.0, 1.1, 0.9), setting=None, study=None, **more):
     known = {"protocol": "paper", "experiment": "cross_validation", "dataset": "GDSC"}
     fields = {**known, "variant": "", "failed": 0, "rhat": None, "ranks": (), "edges": 0}
     return tables.Cell(
-        **{**fields, **more}, model=model, setting=setting, values=tuple(values), seconds=1.0,
-        published=study,
+        **{**fields, **more}, model=model, setting=setting, values=tuple(values),
+        repeats=tuple(range(len(values))), seconds=1.0, published=study,
     )  # fmt: skip
 
 
@@ -325,7 +325,13 @@ def test_observations_are_judged_with_their_errors():
     apart = [c._replace(protocol="paper") for c in found]  # unpaired, the splits are noise
     words = {(v.observation, v.claim): v.verdict for v in observations.judge(apart)}
     assert words[3, "GGG and GEG"] == "undecided"
-    few = [c._replace(values=c.values[:1]) for c in found]
+    holes = [
+        c._replace(values=c.values[1:], repeats=c.repeats[1:]) if c.model == "GEG" else c
+        for c in found
+    ]  # a failed repeat moves no pair
+    words = {(v.observation, v.claim): v.verdict for v in observations.judge(holes)}
+    assert words[3, "GGG and GEG"] == "holds"
+    few = [c._replace(values=c.values[:1], repeats=(0,)) for c in found]
     assert {v.verdict for v in observations.judge(few)} == {"undecided"}
 
 

@@ -125,33 +125,41 @@ def _contrast(check: Check, here: Iterable[Cell]) -> tuple[float, float] | None:
     by_model: dict[str, list[Cell]] = {}
     for cell in here:
         by_model.setdefault(cell.model, []).append(cell)
-    sides = []
+    sides: list[dict[int, float]] = []
     for models in (check.more, check.less):
         known = [_logs(by_model[m], check.at) for m in models if m in by_model]
-        known = [logs for logs in known if logs.size]
+        known = [logs for logs in known if logs]
         if not known:
             return None
-        n = min(logs.size for logs in known)
-        sides.append(np.mean([logs[:n] for logs in known], axis=0))
-    paired = next(iter(by_model.values()))[0].protocol == "sound" and sides[0].size == sides[1].size
-    gap = float(sides[0].mean() - sides[1].mean())
-    if min(side.size for side in sides) < 2:
+        common = set.intersection(*(set(logs) for logs in known))
+        sides.append({r: float(np.mean([logs[r] for logs in known])) for r in sorted(common)})
+    shared = sorted(set(sides[0]) & set(sides[1]))
+    paired = next(iter(by_model.values()))[0].protocol == "sound"
+    if paired:
+        sides = [{r: side[r] for r in shared} for side in sides]
+    values = [np.array(list(side.values())) for side in sides]
+    if min(v.size for v in values) == 0:
+        return None
+    gap = float(values[0].mean() - values[1].mean())
+    if min(v.size for v in values) < 2:
         return gap, float("nan")
     if paired:
-        return gap, float(np.std(sides[0] - sides[1], ddof=1) / sides[0].size ** 0.5)
-    errors = [float(np.std(side, ddof=1)) / side.size**0.5 for side in sides]
-    return gap, float(np.hypot(*errors))
+        return gap, float(np.std(values[0] - values[1], ddof=1) / len(shared) ** 0.5)
+    return gap, float(np.hypot(*(np.std(v, ddof=1) / v.size**0.5 for v in values)))
 
 
-def _logs(cells: list[Cell], at: str) -> np.ndarray:
-    """Logarithms of the errors of a model, one for each repeat."""
+def _logs(cells: list[Cell], at: str) -> dict[int, float]:
+    """Logarithms of the errors of a model by repeat, of those that worked at every setting."""
     cells = sorted((c for c in cells if c.values), key=lambda c: c.setting or 0.0)
     if not cells:
-        return np.empty(0)
-    n = min(len(c.values) for c in cells)
-    logs = np.log([c.values[:n] for c in cells])  # (settings, repeats)
+        return {}
+    repeats = sorted(set.intersection(*(set(c.repeats) for c in cells)))
+    by_repeat = [dict(zip(c.repeats, c.values, strict=True)) for c in cells]
+    logs = np.log([[known[r] for r in repeats] for known in by_repeat])  # (settings, repeats)
     if at == "last":
-        return logs[-1]
-    if at == "rise":
-        return logs[-1] - logs[int(np.argmin(logs.mean(axis=1)))]
-    return logs.mean(axis=0)
+        found = logs[-1]
+    elif at == "rise":
+        found = logs[-1] - logs[int(np.argmin(logs.mean(axis=1)))]
+    else:
+        found = logs.mean(axis=0)
+    return dict(zip(repeats, found.tolist(), strict=True))

@@ -91,6 +91,12 @@ def reproduce(
     >>> len(found["cells"])
     3
     """
+    if figures:  # refused now rather than after hours, where matplotlib is missing
+        from bayesmf.experiments.figure_style import drawing
+        from bayesmf.experiments.figures import draw_all, draw_priors, draw_values
+
+        with drawing():
+            pass
     tasks, absent = plan(experiments, protocol, budget, names, models)
     root = Path(folder)
     store = Store(root / "store")
@@ -105,8 +111,6 @@ def reproduce(
             root / "tables", "observations", observations.Verdict._fields, rows
         )
     if figures:
-        from bayesmf.experiments.figures import draw_all, draw_priors, draw_values
-
         written += draw_all(root / "figures", store, tasks)
         written += draw_priors(root / "figures")
         shown = list(dict.fromkeys(task.dataset for task in tasks))

@@ -34,6 +34,7 @@ class Cell(NamedTuple):
     model: str
     setting: float | None
     values: tuple[float, ...]  # test errors of the repeats that worked
+    repeats: tuple[int, ...]  # which ones these are
     failed: int
     rhat: float | None  # the largest
     ranks: tuple[int, ...]  # chosen ones
@@ -67,11 +68,10 @@ class Cell(NamedTuple):
         p = self.published
         if p is None or len(self.values) < 2 or p.n < 2:
             return float("nan")
-        if not self.by_median:
-            return (self.mean - p.mean) / float(np.hypot(self.error, p.sd / p.n**0.5))
-        # The spread of a median, from our own runs: theirs has no use for outliers.
-        spread = 1.2533 * self.error
-        return (self.median - p.median) / float(np.hypot(spread, spread))
+        gap, spread = self.mean - p.mean, float(np.hypot(self.error, p.sd / p.n**0.5))
+        if self.by_median:  # its spread is taken from our own runs, for both
+            gap, spread = self.median - p.median, 2**0.5 * 1.2533 * self.error
+        return gap / spread if spread > 0 else float("nan")
 
 
 def cells(store: Store, tasks: Iterable[Task]) -> list[Cell]:
@@ -90,19 +90,25 @@ def cells(store: Store, tasks: Iterable[Task]) -> list[Cell]:
     return [_cell(key, records) for key, records in groups.items()]
 
 
+def _value(experiment: str, result: dict[str, Any]) -> float | None:
+    if experiment == "convergence":
+        return result["train_mse"][-1] if "train_mse" in result else None
+    return result.get("seconds" if experiment == "runtime" else "mse")
+
+
 def _cell(key: Place, records: list[dict[str, Any]]) -> Cell:
     results = [record["result"] for record in records]
-    name = "seconds" if key[1] == "runtime" else "mse"
-    if key[1] == "convergence":
-        values = [r["train_mse"][-1] for r in results]
-    else:
-        values = [r[name] for r in results if r.get(name) is not None]
+    found = {r["task"]["repeat"]: _value(key[1], r["result"]) for r in records}
+    worked = {repeat: value for repeat, value in found.items() if value is not None}
     rhats = [r["rhat"] for r in results if "rhat" in r]
-    study = errors().get((key[1], *key[2:5], key[5]))
+    # Noise has another variance under ``sound``, so that the study's errors say nothing there.
+    comparable = key[:2] != ("sound", "noise")
+    study = errors().get((key[1], *key[2:5], key[5])) if comparable else None
     return Cell(
         *key,
-        values=tuple(values),
-        failed=len(results) - len(values),
+        values=tuple(worked.values()),
+        repeats=tuple(worked),
+        failed=len(found) - len(worked),
         rhat=max(rhats) if rhats else None,
         ranks=tuple(r["rank"] for r in results if "rank" in r),
         edges=sum(bool(r.get("edge")) for r in results),
