@@ -1,7 +1,6 @@
 """The study: tasks, splits, store, runner, tables and observations, on matrices that ship along."""
 
 import json
-import multiprocessing
 import os
 import signal
 import subprocess
@@ -11,6 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from joblib.externals.loky import get_reusable_executor
 
 from bayesmf import DataError, ModelError, ObservedMatrix
 from bayesmf.cli import main
@@ -215,7 +215,7 @@ def test_a_process_that_dies_loses_nothing(tmp_path, reference):
 
     def report(task, seconds):
         if not killed:
-            multiprocessing.active_children()[0].kill()
+            os.kill(next(iter(get_reusable_executor()._processes)), signal.SIGKILL)
             killed.append(task)
 
     run_all(some_tasks(), store, jobs=2, report=report)

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from functools import partial
 from itertools import chain
-from multiprocessing import get_context
 from typing import Any, TypeVar
 
 from bayesmf._errors import ModelError
@@ -68,32 +66,29 @@ def _through(work: Any, tasks: list[T], jobs: int, dask: str | None) -> Iterator
 
 
 def _in_processes(work: Any, tasks: list[T], jobs: int) -> Iterator[Any]:
-    """Processes beside this one; if one of them dies, its task is given to another."""
-    left, deaths = dict.fromkeys(tasks, 0), 0
+    """Processes beside this one, kept for the next call; if one dies, its tasks are done again."""
+    from joblib.externals.loky import get_reusable_executor
+    from joblib.externals.loky.process_executor import BrokenProcessPool
+
+    left = dict.fromkeys(tasks, 0)
     while left:
-        with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-            running: dict[Future[Any], T] = {}
-            queue = iter(list(left))
-            try:
-                for task in queue:
-                    running[pool.submit(work, task)] = task
-                    if len(running) >= 2 * jobs:
-                        yield from _finished(running, left)
-                while running:
+        pool = get_reusable_executor(max_workers=jobs)
+        running: dict[Future[Any], T] = {}
+        try:
+            for task in list(left):
+                running[pool.submit(work, task)] = task
+                if len(running) >= 2 * jobs:  # so that a result is stored as soon as it is there
                     yield from _finished(running, left)
-            except BrokenProcessPool:
-                deaths += 1
-                if deaths > _RETRIES * len(tasks):
-                    raise
-                for task in running.values():
-                    left[task] += 1
-                    if left[task] > _RETRIES:
-                        raise ModelError(
-                            f"Worker processes keep dying at the task {task}."
-                        ) from None
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
+            while running:
+                yield from _finished(running, left)
+        except BrokenProcessPool:
+            for task in running.values():
+                left[task] += 1
+                if left[task] > _RETRIES:
+                    raise ModelError(f"Worker processes keep dying at the task {task}.") from None
+        except BaseException:
+            pool.shutdown(wait=False, kill_workers=True)
+            raise
 
 
 def _finished(running: dict[Future[Any], T], left: dict[T, int]) -> Iterator[Any]:
