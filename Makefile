@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 .PHONY: demo test test-slow exactness lint format bench clean
 
 demo: $(VENV)/.ready
-	$(BIN)/python examples/quickstart.py
+	$(BIN)/python examples/demo.py demo
 
 test: $(VENV)/.ready
 	$(BIN)/python -m pytest -m "not slow"

@@ -220,11 +220,14 @@ def test_centring_is_refused_for_nonnegative_models():
 
 
 def test_automatic_rank():
-    X, _ = matrix(shape=(60, 40), rank=3)
-    mf = BayesianMF("GGGA", "auto", draws=100, burn_in=200, chains=1, random_state=0)
-    mf.fit(X)
-    assert mf.n_components_ == 30
-    assert 3 <= mf.effective_rank_ <= 6
+    X, _ = matrix(shape=(60, 40), rank=3, noise=0.5)  # and a mean, which is one factor more
+    for shift in (0.0, 50.0):
+        mf = BayesianMF("GGGA", "auto", draws=100, burn_in=200, chains=1, random_state=0)
+        mf.fit(X + shift)
+        assert mf.n_components_ == mf.effective_rank_ == 4
+        assert 0.4 < np.mean(mf.posterior_.noise_precision**-0.5) < 0.6
+    wide = BayesianMF("GGGA", 15, draws=100, burn_in=200, chains=1, random_state=0).fit(X)
+    assert wide.effective_rank_ == 4
     with pytest.raises(ModelError, match="ARD"):
         BayesianMF("GGG", "auto").fit(X)
 

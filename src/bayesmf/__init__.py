@@ -13,7 +13,10 @@ __version__ = "0.1.0.dev0"
 _HOME = {
     "BayesianMF": "estimators",
     "BayesianImputer": "estimators",
+    "compare": "comparison",
+    "Comparison": "comparison",
     "ObservedMatrix": "observed",
+    "read_matrix": "reading",
     "sample": "sampling",
     "Posterior": "posterior",
     "chain": "sampler",

@@ -14,6 +14,7 @@ from bayesmf.factorisation import Factorisation
 from bayesmf.observed import ObservedMatrix
 from bayesmf.posterior import cell_arrays
 from bayesmf.predictive import Predictive
+from bayesmf.selection import effective_rank
 from bayesmf.splits import hide_some
 from bayesmf.streams import Array
 
@@ -26,8 +27,8 @@ class BayesianMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Factorisatio
     model
         Name of a preset, or a `Model`.
     n_components
-        Rank, or how to find it. "auto": a model with ARD is fitted with up to 30 factors, and those
-        that the data do not support are switched off; `effective_rank_` tells how many are left.
+        Rank, or how to find it. "auto": a model with ARD is fitted with up to 30 factors first, and
+        then with as many as carried signal; `n_components_` tells how many.
         "cv", or several numbers: the rank with the least error in a five-fold cross-validation over
         the entries; `cv_errors_` has them all.
     draws, burn_in, thin, chains
@@ -57,7 +58,7 @@ class BayesianMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Factorisatio
     components_
         Posterior mean of the columns' factors after alignment, (n_components, n_features).
     effective_rank_
-        Number of factors that carry at least one thousandth of the fitted signal.
+        Number of factors that carry more than a factor can make of noise.
     n_components_, n_features_in_, feature_names_in_
         Rank, number and names of the columns.
 
@@ -95,9 +96,9 @@ class BayesianMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Factorisatio
 
     @property
     def effective_rank_(self) -> int:
-        """Number of factors that carry at least one thousandth of the fitted signal."""
+        """Number of factors that carry more than a factor can make of noise."""
         check_is_fitted(self, "posterior_")
-        return _effective_rank(*self.posterior_.align())
+        return effective_rank(self.posterior_, self._data)
 
     def fit_transform(self, X: Any, y: Any = None) -> Array:
         """Fit, and `transform` the same rows."""
@@ -253,9 +254,3 @@ def _filled(X: Any, matrix: ObservedMatrix, predictive: Predictive) -> Any:
     if hasattr(X, "columns"):
         return type(X)(completed, index=X.index, columns=X.columns)
     return completed
-
-
-def _effective_rank(U: Array, V: Array) -> int:
-    """Number of aligned factors whose share of the fitted signal is at least a thousandth."""
-    size = np.mean(np.sum(U**2, axis=1) * np.sum(V**2, axis=1), axis=0)
-    return int(np.sum(size >= 1e-3 * size.sum()))

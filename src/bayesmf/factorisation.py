@@ -24,11 +24,10 @@ from bayesmf.posterior import Posterior
 from bayesmf.predictive import Predictive
 from bayesmf.presets import as_model
 from bayesmf.sampling import sample
-from bayesmf.selection import choose_rank
+from bayesmf.selection import automatic_rank, choose_rank
 from bayesmf.streams import Array
 
 _SCREENED = 100_000  # cells that are looked at after every fit
-AUTO_COMPONENTS = 30  # factors that "auto" begins with, if the matrix is as large
 
 
 class Factorisation(BaseEstimator):
@@ -110,6 +109,7 @@ class Factorisation(BaseEstimator):
         )  # fmt: skip
         self.offsets_ = offsets
         self.n_components_ = rank
+        self._data = data
         self._warn()
         return matrix
 
@@ -133,7 +133,7 @@ class Factorisation(BaseEstimator):
                     f"n_components='auto' needs a model with ARD, such as GGGA or GEEA, not "
                     f"{model.name}; name one, or use 'cv' or a number."
                 )
-            return min(AUTO_COMPONENTS, *X.shape)
+            return automatic_rank(X, model, random_state=self._seed(), n_jobs=self.n_jobs)
         if not isinstance(wanted, (str, list, tuple, range, np.ndarray)):
             return wanted  # type: ignore[return-value]
         rank, self.cv_errors_ = choose_rank(

@@ -11,11 +11,34 @@ from bayesmf._errors import ModelError
 from bayesmf.metrics import mse
 from bayesmf.model import Model
 from bayesmf.observed import ObservedMatrix
+from bayesmf.posterior import Posterior
 from bayesmf.sampling import sample
 from bayesmf.splits import kfold
 from bayesmf.streams import RandomState, seed_words
 
+GENEROUS = 30  # factors of the first fit of an automatic rank, if the matrix is as large
+ABOVE_NOISE = 4.0
 LADDER = (1, 2, 3, 5, 8, 12, 20, 30)  # candidates, where nobody names any
+
+
+def effective_rank(posterior: Posterior, X: ObservedMatrix) -> int:
+    """Number of factors that carry signal: more than a factor can make of noise alone.
+
+    A factor has I + J numbers, with which it can explain about (I + J) / n of the noise variance of
+    n entries. Those that the data do not support come out at one to three times that.
+    """
+    U, V = posterior.align()
+    size = np.mean(np.mean(U**2, axis=1) * np.mean(V**2, axis=1), axis=0)
+    tau = posterior.draws.get("noise_precision")
+    noise = float(X.mean) if tau is None else float(np.mean(1 / tau))
+    return int(np.sum(size > ABOVE_NOISE * noise * sum(X.shape) / X.n_observed))
+
+
+def automatic_rank(X: ObservedMatrix, model: Model, **options: Any) -> int:
+    """The effective rank of a first fit with more factors than needed, at least one."""
+    rank = min(GENEROUS, *X.shape)
+    pilot = sample(X, model, rank, draws=100, burn_in=200, keep=("U", "V"), **options)
+    return max(1, effective_rank(pilot, X))
 
 
 def ranks_to_try(candidates: str | Iterable[int], shape: tuple[int, int]) -> list[int]:

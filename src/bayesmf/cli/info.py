@@ -1,24 +1,72 @@
-"""Commands that tell what there is."""
+"""Commands that tell what there is: matrices, models, and the state of the installation."""
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
+import platform
+import time
 from typing import Any
 
 from bayesmf.cli.tools import command
 
+#: What each model is good for, in the order of the paper's table.
+GOOD_FOR = {
+    "GGG": "a plain start, when the rank is known",
+    "GGGU": "comparisons with GGG: the same model, sampled entry by entry",
+    "GGGA": "the rank is not known: factors without use switch themselves off",
+    "GGGW": "factors that are correlated or far from zero on average",
+    "GLL": "factors of which few entries are large",
+    "GLLI": "as GLL, with a scale for every entry that the data decide",
+    "GVG": "row factors that span as little volume as the data allow",
+    "GEE": "parts that only add up, many entries near zero",
+    "GEEA": "parts that only add up, when their number is not known",
+    "GTT": "parts that only add up, small entries hardly shrunk",
+    "GTTN": "as GTT, with a mean and a precision for every entry that the data decide",
+    "GL21": "parts that only add up, few of them in any one row",
+    "GEG": "mixtures: nonnegative weights of signed profiles",
+    "GVnG": "mixtures whose weights span as little volume as the data allow",
+    "PGG": "counts, whose noise grows with their size",
+    "PGGG": "counts, when rows and columns differ much in size",
+}
+_NEEDED = ("numpy", "scipy", "numba", "scikit-learn", "arviz-stats", "threadpoolctl", "tqdm")
+_OPTIONAL = {
+    "pandas": "tables",
+    "pyarrow": "Parquet files",
+    "xarray": "saving posteriors",
+    "h5netcdf": "saving posteriors",
+    "pooch": "downloads",
+    "matplotlib": "figures",
+    "distributed": "Dask clusters",
+}
+
 
 def add(commands: Any) -> None:
     """Add the commands of this module."""
-    parser = command(
-        commands,
-        "datasets",
-        _datasets,
-        "list the known matrices and whether they are here",
-        "Matrices are looked for in the folder that BAYESMF_DATA names, then in the cache.",
-    )
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    for name, run, text, more in (
+        (
+            "datasets",
+            _datasets,
+            "list the known matrices and whether they are here",
+            "Matrices are looked for in the folder that BAYESMF_DATA names, then in the cache.",
+        ),
+        (
+            "models",
+            _models,
+            "list the sixteen models, their settings and what each is good for",
+            "A setting is changed with bayesmf fit --set name=value; none means that the rank\n"
+            "or the data decide.",
+        ),
+        (
+            "doctor",
+            _doctor,
+            "check the installation and tell what a bug report should say",
+            "Ends with 1 if the check failed.",
+        ),
+    ):
+        parser = command(commands, name, run, text, more)
+        parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def _datasets(options: argparse.Namespace) -> int:
@@ -50,3 +98,125 @@ def _datasets(options: argparse.Namespace) -> int:
         )
         print(f"{'':17} {row['source']}")
     return 0
+
+
+def _models(options: argparse.Namespace) -> int:
+    from bayesmf.presets import PRESETS, hyperparameters, preset
+
+    rows: list[dict[str, Any]] = [
+        {
+            "name": name,
+            "likelihood": row.likelihood.name,
+            "rows": _prior(preset(name).rows),
+            "columns": _prior(preset(name).cols),
+            "support": row.group if row.likelihood.name != "Poisson" else "nonnegative",
+            "hyperparameters": hyperparameters(name),
+            "good_for": GOOD_FOR[name],
+        }
+        for name, row in PRESETS.items()
+    ]
+    if options.json:
+        print(json.dumps(rows, indent=1))
+        return 0
+    for row in rows:
+        settings = ", ".join(f"{k}={_setting(v)}" for k, v in row["hyperparameters"].items())
+        print(f"{row['name']:5} {row['good_for']}")
+        left, right = row["rows"], row["columns"]
+        sides = f"rows and columns {left}" if left == right else f"rows {left}, columns {right}"
+        print(f"{'':5} {row['likelihood']} likelihood, {row['support']}; {sides}")
+        print(f"{'':5} {settings}")
+    return 0
+
+
+def _prior(prior: Any) -> str:
+    """A prior in words: its class, and that of its hyperprior if it has one."""
+    name = type(prior).__name__
+    for value in vars(prior).values():
+        if type(value).__module__ == "bayesmf.hyperpriors":
+            return f"{name} with {type(value).__name__}"
+    return name
+
+
+def _setting(value: Any) -> str:
+    return "none" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def versions() -> dict[str, str]:
+    """Versions of Python, of this package and of what it needs."""
+    from bayesmf import __version__
+
+    known = {"python": platform.python_version(), "bayesmf": __version__}
+    return known | {name: _version(name) or "absent" for name in _NEEDED}
+
+
+def _version(name: str) -> str | None:
+    from importlib import metadata
+
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _doctor(options: argparse.Namespace) -> int:
+    from bayesmf import _jit, _threads
+    from bayesmf.datasets import CATALOGUE, present
+
+    found: dict[str, Any] = {
+        "versions": versions(),
+        "optional": {name: _version(name) for name in _OPTIONAL},
+        "platform": platform.platform(),
+        "cores": os.cpu_count(),
+        "threads": _threads.count(-1),
+        "kernel_cache": None if _jit._CACHE is None else str(_jit._CACHE),
+        "BAYESMF_DATA": os.environ.get("BAYESMF_DATA"),
+        "datasets": [name for name in CATALOGUE if present(name)],
+        "check": _self_check(),
+    }
+    if options.json:
+        print(json.dumps(found, indent=1))
+    else:
+        print("\n".join(_report(found)))
+    return 0 if found["check"]["passed"] else 1
+
+
+def _self_check() -> dict[str, Any]:
+    """Sample a tiny matrix whose hidden values are known; the first time kernels are compiled."""
+    begin = time.perf_counter()
+    try:
+        import numpy as np
+
+        from bayesmf import sample
+
+        rng = np.random.default_rng(0)
+        truth = rng.normal(size=(30, 2)) @ rng.normal(size=(2, 20))
+        hidden = rng.random(truth.shape) < 0.2
+        X = np.where(hidden, np.nan, truth + 0.1 * rng.normal(size=truth.shape))
+        posterior = sample(X, "GGG", 2, draws=50, burn_in=50, random_state=0)
+        error = float(np.sqrt(np.mean((posterior.predict() - truth)[hidden] ** 2)))
+        passed = error < 0.2  # twice the noise; without a model it would be 1.4
+        text = f"error {error:.3f} on hidden cells, which must be below 0.2"
+    except Exception as problem:  # whatever it is, the report must tell
+        passed, text = False, f"{type(problem).__name__}: {problem}"
+    return {"passed": passed, "found": text, "seconds": round(time.perf_counter() - begin, 3)}
+
+
+def _report(found: dict[str, Any]) -> list[str]:
+    """What the doctor found, in lines."""
+    extras = [
+        f"{name} {version}" if version else f"{name} absent ({_OPTIONAL[name]})"
+        for name, version in found["optional"].items()
+    ]
+    cache, check = found["kernel_cache"], found["check"]
+    no_cache = "none can be written: set BAYESMF_CACHE to a folder that can be"
+    return [
+        "versions   " + ", ".join(f"{k} {v}" for k, v in found["versions"].items()),
+        "optional   " + ", ".join(extras),
+        f"platform   {found['platform']}",
+        f"cores      {found['cores']}, of which {found['threads']} may be used",
+        f"kernels    {cache + ' (can be written)' if cache else no_cache}",
+        f"data       BAYESMF_DATA is {found['BAYESMF_DATA'] or 'not set'}; present are "
+        + ", ".join(found["datasets"]),
+        f"check      {'passed' if check['passed'] else 'FAILED'} in {check['seconds']:.2f} s "
+        f"({check['found']})",
+    ]

@@ -1,0 +1,396 @@
+"""`bayesmf fit`: fill the gaps of a matrix in a file, and write how sure that is."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import math
+import os
+import re
+import shutil
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bayesmf._errors import ConvergenceWarning, DataError, ModelError, nearest
+from bayesmf.cli.tools import command, positive
+
+if TYPE_CHECKING:
+    from bayesmf.diagnostics import Summary
+    from bayesmf.estimators import BayesianMF
+    from bayesmf.observed import Array, ObservedMatrix
+
+FILES = ("completed.csv", "std.csv", "lower.csv", "upper.csv", "posterior.nc", "run.json")
+_TOO_FEW = 20  # draws, with which chains cannot be compared
+_SCREENED = 100_000  # cells that are looked at for the verdict
+# Cells of a spreadsheet that begin like this are taken for formulas; negative numbers are not.
+_FORMULA = re.compile(r"[=+@\t]|-(?!\d+\.?\d*$)")
+_EXAMPLES = """\
+Examples:
+  bayesmf fit drugs.csv
+  bayesmf fit ratings.csv --long user,item,rating --model GGGA --rank auto --biases
+  bayesmf fit counts.mtx --model PGG --rank 5 --set a=0.5 --seed 1 --output counts-fit
+
+DATA is a wide table with labels in its first row and first column (.csv, .tsv, .txt, also with
+.gz, or .parquet), a table of triples (--long), .npy, .npz, .mtx, or a name that bayesmf datasets
+lists. Empty cells, NA and NaN are missing; in sparse files the stored entries are observed.
+
+The folder gets completed.csv (gaps filled with posterior means, observed cells unchanged), std.csv
+(predictive standard deviations, noise included), lower.csv and upper.csv (central predictive
+intervals), posterior.nc (all draws; needs bayesmf[arviz]) and run.json (how it was made). In the
+CSV files a quote is put before labels that a spreadsheet would take for a formula."""
+
+
+def _whole(least: int, *others: int) -> Callable[[str], int]:
+    """A type of options: whole numbers from ``least`` on, or one of some others."""
+
+    def read(text: str) -> int:
+        number = int(text) if re.fullmatch(r"-?\d+", text) else None
+        if number is None or (number < least and number not in others):
+            also = "".join(f" or {other}" for other in others)
+            what = f"must be a whole number of at least {least}{also}, not {text!r}"
+            raise argparse.ArgumentTypeError(what)
+        return number
+
+    return read
+
+
+def _rank(text: str) -> int | str:
+    return text if text in ("auto", "cv") else positive(text)
+
+
+def _share(text: str) -> float:
+    with suppress(ValueError):
+        if 0 < float(text) < 1:
+            return float(text)
+    raise argparse.ArgumentTypeError(f"must lie between 0 and 1, not {text!r}")
+
+
+def _setting(text: str) -> tuple[str, Any]:
+    """A hyperparameter and its value: a number or list as in JSON, none, or a word."""
+    name, equals, value = (part.strip() for part in text.partition("="))
+    if not (name and equals and value):
+        raise argparse.ArgumentTypeError(f"must be like lambda=0.1, not {text!r}")
+    if value.casefold() == "none":
+        return name, None
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        return name, value
+
+
+# fmt: off
+_OPTIONS: dict[str, dict[str, Any]] = {
+    "--long": {"metavar": "ROW,COL,VALUE", "help": "columns of a table with an entry per line"},
+    "--row-labels": {"choices": ("auto", "yes", "no"), "default": "auto", "help":
+        "whether the first column of a wide table holds labels; auto: unless all of it is numbers "
+        "and its header is neither empty nor like id or index"},
+    "--model": {"default": "GGGA", "help": "see bayesmf models (default: GGGA)"},
+    "--rank": {"type": _rank, "default": 10, "metavar": "K", "help":
+        "number of factors, auto (as many as a first fit with ARD finds at work) or cv "
+        "(cross-validation) (default: 10)"},
+    "--draws": {"type": positive, "default": 250, "help": "kept draws per chain (default: 250)"},
+    "--burn-in": {"type": _whole(0), "default": 250, "help": "sweeps before (default: 250)"},
+    "--thin": {"type": positive, "default": 1, "help": "sweeps per kept draw (default: 1)"},
+    "--chains": {"type": positive, "default": 2, "help": "chains (default: 2)"},
+    "--seed": {"type": _whole(0), "help": "makes the run repeatable (default: a new one)"},
+    "--biases": {"action": "store_true", "help": "add a mean and effects of rows and columns"},
+    "--center": {"choices": ("none", "global", "rows", "cols", "both"), "default": "none", "help":
+        "averages to take off before and put back after (default: none)"},
+    "--set": {"type": _setting, "action": "append", "default": [], "metavar": "NAME=VALUE", "help":
+        "a hyperparameter, such as lambda=0.1; may be repeated"},
+    "--level": {"type": _share, "default": 0.9, "help": "of the intervals (default: 0.9)"},
+    "--jobs": {"type": _whole(1, -1), "default": -1, "metavar": "N", "help":
+        "threads; -1 is all cores (default: -1)"},
+    "--output": {"metavar": "FOLDER", "help": "where files go (default: name of the data -fit)"},
+    "--force": {"action": "store_true", "help": "replace the folder of an earlier fit"},
+    "--quiet": {"action": "store_true", "help": "print nothing but errors"},
+    "--json": {"action": "store_true", "help": "print the content of run.json and nothing else"},
+}
+# fmt: on
+
+
+def add(commands: Any) -> None:
+    """Add the commands of this module."""
+    text = "fill the gaps of a matrix, with the uncertainty of every cell"
+    parser = command(commands, "fit", _fit, text, _EXAMPLES)
+    parser.add_argument("data", metavar="DATA", help="a file, or the name of a dataset")
+    for name, about in _OPTIONS.items():
+        parser.add_argument(name, **about)
+
+
+def _fit(options: argparse.Namespace) -> int:
+    from bayesmf.reading import read_matrix
+
+    if options.seed is None:
+        options.seed = int.from_bytes(os.urandom(4))
+    options.output = options.output or f"{Path(options.data.removesuffix('.gz')).stem}-fit"
+    with _told(options.output):
+        target = Path(options.output).resolve()
+        _check_target(target, options.output, options.force)
+    changes = _changes(options)
+    begin = time.perf_counter()
+    X = read_matrix(options.data, long=options.long, labels=options.row_labels)
+    with _told(options.output), _new_folder(target, options.output, options.force) as folder:
+        estimator = _sample(options, X, changes)
+        _write_tables(folder, X, estimator, options.level)
+        record = _record(options, X, estimator, changes)
+        record["notes"] += _save(folder / "posterior.nc", estimator)
+        record["files"] = [name for name in FILES[:-1] if (folder / name).exists()] + ["run.json"]
+        record["seconds"]["all"] = time.perf_counter() - begin
+        text = json.dumps(record, indent=1, allow_nan=False)
+        (folder / "run.json").write_text(text + "\n", encoding="utf-8")
+    if options.json:
+        print(text)
+    elif not options.quiet:
+        print("\n".join(_summary(record)))
+    return 130 if record["interrupted"] else 0
+
+
+def _changes(options: argparse.Namespace) -> dict[str, Any]:
+    """The hyperparameters that were set; unknown names are refused before anything is read."""
+    import numpy as np
+
+    from bayesmf.presets import as_model, hyperparameters
+
+    known = hyperparameters(options.model)
+    for name, _ in options.set:
+        if name not in known:
+            what = f"{options.model} has no hyperparameter {name!r}; it has {', '.join(known)}."
+            raise ModelError(what + nearest(name, known))
+    changes = {k: np.array(v) if isinstance(v, list) else v for k, v in options.set}
+    as_model(options.model, changes, options.biases)
+    return changes
+
+
+def _sample(options: argparse.Namespace, X: ObservedMatrix, changes: dict[str, Any]) -> BayesianMF:
+    from bayesmf.estimators import BayesianMF
+
+    loud = not (options.quiet or options.json)
+    if loud and options.rank == "cv":
+        print("Choosing the rank by cross-validation ...", file=sys.stderr)
+    estimator = BayesianMF(
+        options.model, options.rank, draws=options.draws, burn_in=options.burn_in,
+        thin=options.thin, chains=options.chains, hyperparameters=changes, biases=options.biases,
+        center=options.center, random_state=options.seed, n_jobs=options.jobs, progress=loud,
+    )  # fmt: skip
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the verdict is printed anyway
+        try:
+            return estimator.fit(X)
+        except MemoryError:
+            size = f"{options.data} with {X.shape[0]} x {X.shape[1]} cells"
+            raise DataError(f"{size} does not fit into memory; fit a part of it.") from None
+
+
+@contextmanager
+def _told(shown: str) -> Iterator[None]:
+    """Say in one sentence that a folder cannot be written, if so."""
+    try:
+        yield
+    except OSError as error:
+        why = error.strerror or error
+        raise DataError(f"The folder {shown} cannot be written ({why}); name another.") from None
+
+
+def _check_target(target: Path, shown: str, force: bool) -> None:
+    """Refuse a folder that holds anything, unless it is all of an earlier fit and may go."""
+    if Path.cwd().is_relative_to(target):
+        raise DataError(f"--output {shown} is where you are; name a new folder in it.")
+    if not target.exists():
+        return
+    if not target.is_dir():
+        raise DataError(f"--output {shown} is a file; name a folder.")
+    found = sorted(path.name for path in target.iterdir())
+    if found and not force:
+        raise DataError(f"The folder {shown} is not empty; name another, or add --force.")
+    strange = [name for name in found if name not in FILES or "run.json" not in found]
+    if strange:
+        raise DataError(
+            f"The folder {shown} holds {strange[0]!r}, which is not of a fit, so it is not "
+            "replaced; name another."
+        )
+
+
+@contextmanager
+def _new_folder(target: Path, shown: str, force: bool) -> Iterator[Path]:
+    """Yield a folder to write to; it takes the place of ``target`` if nothing goes wrong."""
+    missing = [folder for folder in target.parents if not folder.exists()]
+    partial, old = (target.with_name(f".{target.name}.{os.getpid()}.{x}") for x in ("part", "old"))
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        partial.mkdir()
+        yield partial
+        _check_target(target, shown, force)  # again: sampling takes its time
+        if target.exists():
+            target.rename(old)
+        try:
+            partial.rename(target)
+        except OSError:
+            if old.exists():
+                old.rename(target)
+            raise
+    except BaseException:
+        shutil.rmtree(partial, ignore_errors=True)
+        for folder in missing:
+            with suppress(OSError):  # somebody else uses it by now
+                folder.rmdir()
+        raise
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _write_tables(folder: Path, X: ObservedMatrix, estimator: BayesianMF, level: float) -> None:
+    import numpy as np
+
+    tail = (1 - level) / 2
+    mean, std, (lower, upper) = estimator.predict(return_std=True, quantiles=[tail, 1 - tail])
+    nothing = np.full(X.shape, np.nan)
+    _write_table(folder / "completed.csv", X, mean, X.to_array())
+    for name, table in (("std", std), ("lower", lower), ("upper", upper)):
+        _write_table(folder / f"{name}.csv", X, table, nothing)
+
+
+def _write_table(path: Path, X: ObservedMatrix, table: Array, observed: Array) -> None:
+    """A table with labels: what was observed to the last digit, the rest to the eighth."""
+    labels = [
+        range(n) if names is None else names
+        for n, names in zip(X.shape, (X.row_labels, X.col_labels), strict=True)
+    ]
+    rows, cols = ([_harmless(str(label)) for label in side] for side in labels)
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["", *cols])
+        for label, values, seen in zip(rows, table, observed, strict=True):
+            pairs = zip(values.tolist(), seen.tolist(), strict=True)
+            cells = [f"{v:.8g}" if math.isnan(x) else repr(x).removesuffix(".0") for v, x in pairs]
+            writer.writerow([label, *cells])
+
+
+def _harmless(label: str) -> str:
+    """A label that no spreadsheet takes for a formula: a quote is put before those it would."""
+    return f"'{label}" if _FORMULA.match(label) else label
+
+
+def _save(path: Path, estimator: BayesianMF) -> list[str]:
+    """Write all draws; returns what there is to say about that."""
+    try:
+        estimator.posterior_.save(path)
+    except ModelError as error:  # an optional package is absent
+        return [f"posterior.nc was not written: {error}."]
+    if estimator.center == "none":
+        return []
+    return [f"posterior.nc is of the data less their averages (center={estimator.center})."]
+
+
+def _record(
+    options: argparse.Namespace, X: ObservedMatrix, estimator: BayesianMF, changes: dict[str, Any]
+) -> dict[str, Any]:
+    from bayesmf.cli.info import versions
+    from bayesmf.presets import hyperparameters
+    from bayesmf.storage import fingerprint
+
+    posterior = estimator.posterior_
+    settings = posterior.settings
+    precision = posterior.draws.get("noise_precision")
+    record = {
+        "data": options.data,
+        "shape": X.shape,
+        "observed": X.n_observed,
+        "fingerprint": fingerprint(X),
+        "model": options.model,
+        "hyperparameters": hyperparameters(options.model) | changes,
+        "resolved": repr(posterior.model),
+        "rank": estimator.n_components_,
+        "rank_asked": options.rank,
+        "effective_rank": estimator.effective_rank_ if options.rank == "auto" else None,
+        "cv_errors": getattr(estimator, "cv_errors_", None),
+        **{name: settings[name] for name in ("draws", "burn_in", "thin", "chains")},
+        **{
+            name: getattr(options, name) for name in ("seed", "biases", "center", "level", "output")
+        },
+        "noise_sd": None if precision is None else float((precision**-0.5).mean()),
+        "train_mse": float(posterior.train_mse[:, settings["burn_in"] :].mean()),
+        "interrupted": (settings["draws"], settings["chains"]) != (options.draws, options.chains),
+        "notes": [*_notes(options, X), *posterior.notes],
+        "diagnosis": _diagnosis(posterior.summary(screen=_SCREENED)),
+        "versions": versions(),
+        "seconds": {"sampling": float(posterior.seconds.sum())},
+    }
+    return _plain(record)
+
+
+def _notes(options: argparse.Namespace, X: ObservedMatrix) -> Iterable[str]:
+    """What is odd about the data, besides empty rows and columns, of which the model tells."""
+    import numpy as np
+
+    from bayesmf.reading import TABLES, suffix_of
+
+    wide = suffix_of(options.data) in TABLES and options.long is None
+    if wide and X.row_labels is None and options.row_labels == "auto" and X.col_labels is not None:
+        yield (
+            f"The first column, {X.col_labels[0]!r}, holds numbers only and was read as values; "
+            "--row-labels yes makes it labels."
+        )
+    full = X.cols.counts > 0
+    starts = X.cols.indptr[:-1][full]
+    low, high = (f.reduceat(X.cols.values, starts) for f in (np.minimum, np.maximum))
+    same = np.flatnonzero(full)[(low == high) & (X.cols.counts[full] > 1)]
+    if same.size:
+        first = same[0] if X.col_labels is None else repr(X.col_labels[same[0]])
+        yield f"{same.size} of the columns have one value throughout; column {first} is the first."
+
+
+def _diagnosis(summary: Summary) -> dict[str, Any]:
+    few = summary.draws < _TOO_FEW
+    verdict = "The chains agree." if summary.trusted else "Do not trust this run yet."
+    cells = summary.cell_rhat
+    return {
+        "trusted": None if few else summary.trusted,
+        "verdict": "There are too few draws to tell whether the chains agree." if few else verdict,
+        "advice": [] if few else summary.advice,
+        "quantities": [asdict(quantity) for quantity in summary.quantities],
+        "cells": {"screened": cells.size, "largest_rhat": cells.max() if cells.size else None},
+    }
+
+
+def _plain(value: Any) -> Any:
+    """Anything of a record as JSON knows it; NaN and infinity become null."""
+    if isinstance(value, dict):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(v) for v in value]
+    if hasattr(value, "tolist"):
+        return _plain(value.tolist())
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _summary(record: dict[str, Any]) -> Iterator[str]:
+    """The run in a few lines."""
+    n, m = record["shape"]
+    yield (
+        f"{record['data']}: {n} x {m}, {record['observed']} cells observed "
+        f"({record['observed'] / (n * m):.1%})."
+    )
+    used = record["effective_rank"]
+    chosen = " by cross-validation" if record["cv_errors"] else f" ({used} in use)" if used else ""
+    yield (
+        f"{record['model']}, rank {record['rank']}{chosen}; {record['chains']} x {record['draws']} "
+        f"draws, seed {record['seed']}, {record['seconds']['all']:.1f} s."
+    )
+    noise = record["noise_sd"]
+    yield (
+        ("Poisson noise" if noise is None else f"Noise of standard deviation {noise:.4g}")
+        + f"; mean squared error on the observed cells {record['train_mse']:.4g}."
+    )
+    yield " ".join([record["diagnosis"]["verdict"], *record["diagnosis"]["advice"]])
+    yield from (f"Note: {note}" for note in record["notes"])
+    yield (
+        f"Written to {record['output']}: {', '.join(record['files'])}; the intervals are at "
+        f"{100 * record['level']:g} %."
+    )

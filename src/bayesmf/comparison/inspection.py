@@ -1,0 +1,65 @@
+"""A first look at the data: what a statistician would ask about before any model is fitted."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bayesmf.observed import ObservedMatrix, View
+from bayesmf.presets import COUNTS, NONNEGATIVE, PRESETS
+
+CAPPED = 0.1  # of the values at the very end of their range
+FEW = 3  # entries below which a row tells little
+
+
+def inspect(X: ObservedMatrix) -> list[str]:
+    """What should be known about a matrix, in sentences."""
+    values = X.rows.values
+    notes = []
+    for end, name in ((values.max(), "largest"), (values.min(), "smallest")):
+        share = float(np.mean(values == end))
+        if share > CAPPED and np.ptp(values) > 0 and np.unique(values).size > 10:
+            notes.append(
+                f"{share:.1%} of the values are exactly {end:g}, the {name} one: probably capped, "
+                "so the errors there are not normal."
+            )
+    tiny = (values != 0) & (np.abs(values) < 1e-100)
+    if tiny.any():
+        notes.append(f"{tiny.sum()} values are within 1e-100 of zero: probably artefacts.")
+    for view, name in ((X.rows, "rows"), (X.cols, "columns")):
+        notes += _lines(view, name)
+    spread = values.std()
+    if spread > 0:
+        heavy = float(np.mean(np.abs(values - values.mean()) > 5 * spread))
+        if heavy > 1e-3:
+            notes.append(f"{heavy:.2%} of the values are more than five standard deviations out.")
+    return notes
+
+
+def _lines(view: View, name: str) -> list[str]:
+    notes, counts = [], view.counts
+    empty, few = int(np.sum(counts == 0)), int(np.sum((counts > 0) & (counts < FEW)))
+    if empty:
+        notes.append(f"{empty} {name} have no observed entry; they are predicted from the prior.")
+    if few:
+        notes.append(f"{few} {name} have fewer than {FEW} entries; expect wide intervals there.")
+    several = counts > 1
+    if several.any():
+        values = view.values[np.repeat(several, counts)]
+        first = np.append(0, np.cumsum(counts[several]))[:-1]
+        constant = np.maximum.reduceat(values, first) == np.minimum.reduceat(values, first)
+        if constant.any():
+            notes.append(f"{constant.sum()} {name} are constant; no model can learn from them.")
+    return notes
+
+
+def forbidden(X: ObservedMatrix, names: list[str]) -> dict[str, str]:
+    """Models that the data forbid, each with the reason."""
+    values, found = X.rows.values, {}
+    negative, fractions = bool((values < 0).any()), bool((values % 1 != 0).any())
+    for name in names:
+        group = PRESETS[name].group if name in PRESETS else ""
+        if group == COUNTS and (negative or fractions):
+            found[name] = "the Poisson likelihood needs counts, 0, 1, 2, ..."
+        elif (group == NONNEGATIVE or name == "NMF") and negative:
+            found[name] = "nonnegative factors cannot fit negative values"
+    return found

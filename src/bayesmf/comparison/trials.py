@@ -1,0 +1,128 @@
+"""A trial: one model on one fold, its rank chosen inside the training part, then judged."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bayesmf._errors import DataError
+from bayesmf.baselines import baseline
+from bayesmf.experiments.store import Work
+from bayesmf.metrics import mse
+from bayesmf.newrows import needed
+from bayesmf.observed import ObservedMatrix
+from bayesmf.predictive import Predictive
+from bayesmf.presets import as_model
+from bayesmf.sampling import sample
+from bayesmf.splits import Triples, holdout, kfold
+
+BASELINES = {"NMF": "NMF", "row average": "row-average", "column average": "column-average"}
+LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)  # of central intervals
+WORSE = 1.02  # a rank so many times worse than the best is a step too far
+STEPS = 2  # of them in a row end the search
+
+
+@dataclass(frozen=True)
+class Trial(Work):
+    """One model on one fold of a matrix, known by the hash of its entries."""
+
+    data: str
+    model: str
+    fold: int
+    folds: int
+    ranks: tuple[int, ...]
+    draws: int
+    burn_in: int
+    biases: bool = False
+    seed: int = 0
+
+    @property
+    def place(self) -> tuple[str, ...]:
+        return (self.model.replace(" ", "_"),)
+
+    @property
+    def name(self) -> str:
+        """The model as it is called in tables."""
+        return f"{self.model} + biases" if self.biases else self.model
+
+    def __str__(self) -> str:
+        return f"{self.name}, fold {self.fold + 1} of {self.folds}"
+
+
+def run(X: ObservedMatrix, trial: Trial) -> dict[str, Any]:
+    """Choose the rank on a part of the training data, fit, and judge on the fold left out."""
+    parts = kfold(X, trial.folds, trial.seed, keep_singles=True)
+    train, test = next(part for k, part in enumerate(parts) if k == trial.fold)
+    inner = _search(trial, train)
+    rank = min(inner, key=inner.__getitem__) if inner else 1
+    try:
+        result = _judge(trial, train, test, rank)
+    except FloatingPointError as error:
+        result = {"mse": None, "failed": str(error)}
+    return {**result, "rank": rank, "inner": {str(k): v for k, v in inner.items()}}
+
+
+def _search(trial: Trial, train: ObservedMatrix) -> dict[int, float]:
+    """Errors of the ranks, from small to large, as long as they do not get worse."""
+    if trial.model in BASELINES and trial.model != "NMF":
+        return {}
+    if len(trial.ranks) == 1:
+        return {trial.ranks[0]: 0.0}
+    try:
+        part, test = holdout(train, 0.15, np.random.SeedSequence([trial.seed, trial.fold]))
+    except DataError:  # too few entries to spare any
+        return {trial.ranks[0]: 0.0}
+    errors: dict[int, float] = {}
+    beyond = 0
+    for rank in trial.ranks:
+        errors[rank] = _quick_error(trial, part, test, rank)
+        beyond = beyond + 1 if errors[rank] > WORSE * min(errors.values()) else 0
+        if beyond == STEPS:
+            break
+    return errors
+
+
+def _quick_error(trial: Trial, train: ObservedMatrix, test: Triples, rank: int) -> float:
+    seed = np.random.SeedSequence([trial.seed, trial.fold, rank])
+    try:
+        if trial.model in BASELINES:
+            found = baseline(train, "NMF", rank, iterations=300, random_state=seed)
+            return mse(test[2], found.predict(test[0], test[1]))
+        posterior = sample(
+            train, as_model(trial.model, None, trial.biases), rank, cells=test[:2],
+            draws=max(50, trial.draws // 2), burn_in=max(50, trial.burn_in // 2),
+            random_state=seed,
+        )  # fmt: skip
+        return mse(test[2], posterior.predict())
+    except FloatingPointError:
+        return float(np.finfo(float).max)
+
+
+def _judge(trial: Trial, train: ObservedMatrix, test: Triples, rank: int) -> dict[str, Any]:
+    seed = np.random.SeedSequence([trial.seed, trial.fold, rank, 1])
+    if trial.model in BASELINES:
+        name = BASELINES[trial.model]
+        fitted = baseline(train, name, rank, iterations=500, random_state=seed)
+        return {"mse": mse(test[2], fitted.predict(test[0], test[1]))}
+    model = as_model(trial.model, None, trial.biases)
+    posterior = sample(
+        train, model, rank, draws=trial.draws, burn_in=trial.burn_in, random_state=seed,
+        keep=needed(model), cells=test[:2],
+    )  # fmt: skip
+    tau = posterior.draws.get("noise_precision")
+    rows, cols = (np.zeros(n) for n in train.shape)
+    predictive = Predictive(
+        *posterior.predictors(), None if tau is None else tau.ravel(), rows, cols, (trial.seed,)
+    )
+    cells, values = (test[0], test[1]), test[2]
+    bounds = predictive.quantiles(
+        [0.5 * (1 + s * level) for s in (-1, 1) for level in LEVELS], cells
+    )
+    low, high = bounds[: len(LEVELS)], bounds[len(LEVELS) :]
+    return {
+        "mse": mse(values, posterior.predict()),
+        "log_density": float(predictive.log_density(cells, values).mean()),
+        "covered": np.mean((low <= values) & (values <= high), axis=1).tolist(),
+    }
