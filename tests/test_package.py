@@ -19,7 +19,12 @@ ROOT = Path(__file__).parents[1]
 DOCUMENTED = [
     "_errors",
     "baselines",
+    "biases",
+    "comparison.result",
+    "datasets.catalogue",
+    "datasets.loaders",
     "estimators",
+    "experiments.reproduce",
     "metrics",
     "model",
     "observed",
@@ -37,15 +42,23 @@ def test_examples_in_docstrings_run(name):
     assert result.attempted > 0
 
 
-@pytest.mark.parametrize(("page", "least"), [("README.md", 2), ("docs/estimators.md", 1)])
-def test_snippets_of_the_documentation_run(capsys, page, least):
+@pytest.mark.parametrize(
+    ("page", "least", "says"),
+    [
+        ("README.md", 2, "GGGA: 2 chains"),
+        ("docs/estimators.md", 1, "GGGA: 2 chains"),
+        ("docs/compare.md", 1, "with rank 2"),
+    ],
+)
+def test_snippets_of_the_documentation_run(capsys, page, least, says, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     """In order, in one session, as a reader would type them."""
     snippets = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
     assert len(snippets) >= least
     session: dict = {}
     for snippet in snippets:
         exec(snippet, session)
-    assert "GGGA: 2 chains" in capsys.readouterr().out
+    assert says in capsys.readouterr().out
 
 
 def test_the_coverage_in_the_documentation_is_the_measured_one():

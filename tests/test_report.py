@@ -7,7 +7,10 @@ import dataclasses
 import hashlib
 import re
 import shutil
+import sys
+import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
@@ -382,33 +385,41 @@ FLAGS = [
 ]  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory) -> Iterator:
-    """A headless Chromium with the full report open, which has to stay silent."""
+@contextmanager
+def chromium(folder: Path) -> Iterator:
+    """A headless browser that keeps its profile in a folder, and what pages say."""
     webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
-    chromium = shutil.which("chromium") or shutil.which("google-chrome")
-    driver = shutil.which("chromedriver")
-    if chromium is None or driver is None:
+    binary, driver = shutil.which("chromium"), shutil.which("chromedriver")
+    if binary is None or driver is None:
         pytest.skip("no Chromium with chromedriver is installed")
-    folder = tmp_path_factory.mktemp("report")
-    write(fake(), folder / "report.html")
     options = webdriver.ChromeOptions()
-    options.binary_location = chromium
+    options.binary_location = binary
     for flag in (*FLAGS, f"--user-data-dir={folder / 'profile'}", "--window-size=1280,900"):
         options.add_argument(flag)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     session = webdriver.Chrome(options, webdriver.ChromeService(driver))
     try:
-        session.get((folder / "report.html").as_uri())
         yield session
     finally:
         session.quit()
 
 
+def visit(browser, data: ReportData, folder: Path) -> None:
+    """Write a report and open the file."""
+    write(data, folder / "report.html")
+    browser.get((folder / "report.html").as_uri())
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory) -> Iterator:
+    with chromium(tmp_path_factory.mktemp("browser")) as session:
+        yield session
+
+
 @pytest.fixture
-def tab(browser) -> Iterator:
-    """The report, loaded afresh; nothing may be on the console afterwards."""
-    browser.refresh()
+def tab(browser, tmp_path) -> Iterator:
+    """The full report, loaded afresh; nothing may be on the console afterwards."""
+    visit(browser, fake(), tmp_path)
     yield browser
     assert browser.get_log("browser") == []
 
@@ -590,3 +601,57 @@ def test_browser_copies_the_command(tab):
 
     words = WebDriverWait(tab, 5).until(lambda t: t.execute_script(said))
     assert words.startswith(("Copied", "Selected"))
+
+
+def odd_reports() -> Iterator[ReportData]:
+    """Reports of data that leave little to draw."""
+    nan = float("nan")
+    yield ReportData("a title and nothing else")
+    yield ReportData(
+        "one cell", shape=(1, 1), n_observed=1, mean=[[2.0]], std=[[0.0]], observed=[[True]],
+        histogram=Histogram([1.5, 2.5], [1]), rank_curves={"A": [(3, 1.0, None)], "B": []},
+        ranking=[RankingRow("A", mse=1.0)], calibration=[(0.9, 1.0)],
+        surprises=[Surprise("r", "c", 1.0, 2.0, 2.0, 2.0)],
+        factors=[Factor(None, [("r", 0.0)], [])],
+    )  # fmt: skip
+    yield ReportData(
+        "nothing is known", mean=np.full((3, 4), nan), std=np.full((3, 4), nan),
+        observed=np.zeros((3, 4)), histogram=Histogram([0.0, 1.0], [0]),
+        ranking=[RankingRow("A", mse=nan, coverage=nan), RankingRow("B", "odd", status="odd")],
+        rank_curves={"A": [(1, nan, nan)]}, calibration=[(0.5, nan)],
+        surprises=[Surprise("r", "c", nan, nan, nan, nan)],
+        factors=[Factor(nan, [("r", nan)], [("c", -1.0)])],
+        diagnostics=[Diagnostic("q", nan, nan, nan, nan, nan)],
+    )  # fmt: skip
+    yield ReportData(
+        "far apart", mean=[[1e-9, 1e9]], histogram=Histogram([1e-9, 1.0, 1e9], [1, 10**9]),
+        ranking=[RankingRow("A", mse=1e-9, mse_error=1e-12), RankingRow("B", mse=1e9)],
+        rank_curves={"A": [(1, 1e-9, 1e-8), (2, 1e9, None)]},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("odd", list(odd_reports()), ids=lambda data: data.title)
+def test_browser_shows_odd_data_quietly(browser, tmp_path, odd):
+    Reader(build(odd))
+    visit(browser, odd, tmp_path)
+    assert browser.title == odd.title
+    assert not re.search(r"\bnan\b|\binf\b|undefined|NaN", browser.page_source.split("<script")[0])
+    assert browser.get_log("browser") == []
+
+
+def photograph(folder: Path) -> None:
+    """Make the pictures of the documentation: the whole page on a wide screen and on a phone."""
+    with tempfile.TemporaryDirectory() as place, chromium(Path(place)) as session:
+        for name, width in (("report-wide", 1280), ("report-phone", 390)):
+            resize(session, width)
+            visit(session, fake(hostile=False), Path(place))
+            resize(session, width, session.execute_script("return document.body.scrollHeight"))
+            session.execute_async_script(
+                "document.querySelector('nav [aria-current]')?.removeAttribute('aria-current'); "
+                "setTimeout(arguments[0], 800)"
+            )
+            session.get_screenshot_as_file(str(folder / f"{name}.png"))
+
+
+if __name__ == "__main__":
+    photograph(Path(sys.argv[1]))

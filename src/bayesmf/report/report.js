@@ -162,7 +162,7 @@
     const height = Math.min(600, Math.max(cell * rows, Math.min(rows * 22, 240)));
     for (const part of [field, foot]) part.style.width = `${width}px`;
     field.style.height = `${height}px`;
-    map.classList.toggle("fine", width < cols || height < rows);
+    map.classList.toggle("fine", width < cols && height < rows);
     label(side, data.rows, "top", height);
     label(foot, data.cols, "left", width);
   }

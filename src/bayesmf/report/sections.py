@@ -296,9 +296,10 @@ def _factor(i: int, factor: Factor, signed: bool) -> Html:
         ]
     columns = []
     for name, loadings in (("Rows", factor.rows), ("Columns", factor.cols)):
-        if not loadings:
+        known = [(label, value) for label, value in loadings if finite(value) is not None]
+        if not known:
             continue
-        largest = max(abs(value) for _, value in loadings)
+        largest = max(abs(value) for _, value in known)
         rows = [
             tag(
                 "tr",
@@ -306,7 +307,7 @@ def _factor(i: int, factor: Factor, signed: bool) -> Html:
                 tag("td", charts.bar(value, largest, signed)),
                 tag("td", number(value, 2), class_="num"),
             )
-            for label, value in sorted(loadings, key=lambda pair: -pair[1])
+            for label, value in sorted(known, key=lambda pair: -pair[1])
         ]
         columns.append(tag("table", tag("caption", name), tag("tbody", *rows), class_="loadings"))
     return tag(

@@ -9,6 +9,7 @@ from bayesmf.diagnostics import ESS_LIMIT, RHAT_LIMIT, Diagnosis
 from bayesmf.report import charts
 from bayesmf.report.data import KINDS, STATUSES, Diagnostic, RankingRow, Surprise
 from bayesmf.report.markup import (
+    MISSING,
     Child,
     Html,
     duration,
@@ -152,6 +153,8 @@ def surprises(rows: Sequence[Surprise]) -> Html:
     reach = max([1.0, *(d for s in rows if (d := finite(distance(s))) is not None)])
 
     def off(s: Surprise) -> Html:
+        if any(finite(x) is None for x in (s.value, s.mean, s.low, s.high)):
+            return join(MISSING)
         side = (
             "\u25b2 above" if s.value > s.high else "\u25bc below" if s.value < s.low else "inside"
         )
