@@ -89,7 +89,7 @@ def test_fit_writes_everything(here, capsys):
     posterior = Posterior.load("data-fit/posterior.nc")
     assert posterior.row_labels.tolist() == [f"r{i}" for i in range(17)]
     assert "data.csv: 17 x 12," in out and "GGGA, rank 2; 2 x 20 draws, seed 3" in out
-    assert "1 columns have no observed entry" in out and "column 'c5' is the first" in out
+    assert "Columns without any observed entry: 1" in out and "column 'c5' is the first" in out
     assert "Written to data-fit: completed.csv" in out and "80 %" in out
     assert "Noise of standard deviation" in out and "GGGA: 100%" in err
 

@@ -155,16 +155,16 @@ def test_what_is_said_of_data():
     X[0, 0] = 1e-314
     X[1, 1] = 1e5
     notes = " ".join(inspect(ObservedMatrix.of(X[:, :])))
-    assert "1 values are within 1e-100 of zero" in notes
-    assert "1 columns are constant" in notes
-    assert "fewer than 3 entries" in notes
+    assert "Values within 1e-100 of zero: 1" in notes
+    assert "Columns that are constant: 1" in notes
+    assert "with fewer than 3 entries" in notes
     capped = " ".join(inspect(ObservedMatrix.of(rng.normal(50, 20, (60, 30)).clip(None, 60))))
     assert "of the values are exactly 60, the largest one: probably capped" in capped
     assert inspect(ObservedMatrix.of(rng.normal(size=(40, 30)))) == []
     empty = X.copy()
     empty[:, 9] = np.nan
     empty[5] = np.nan
-    assert "1 columns have no observed entry" in " ".join(inspect(ObservedMatrix.of(empty)))
+    assert "Columns without any observed entry: 1" in " ".join(inspect(ObservedMatrix.of(empty)))
 
 
 def test_models_that_the_data_forbid():

@@ -76,7 +76,7 @@ def test_rows_and_columns_without_entries_are_prior_draws(model):
     posterior = gentle(X, model, 3)
     assert np.flatnonzero(posterior.empty_rows).tolist() == [3]
     assert np.flatnonzero(posterior.empty_cols).tolist() == [5]
-    assert any("1 rows have no observed entry" in note for note in posterior.notes)
+    assert any("Rows without any observed entry: 1" in note for note in posterior.notes)
 
 
 @pytest.mark.parametrize("name", ["GVG", "GVnG"])

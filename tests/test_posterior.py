@@ -171,6 +171,19 @@ def test_an_interrupt_while_chains_start_loses_nothing():
         assert any("Interrupted" in note for note in posterior.notes)
 
 
+@pytest.mark.usefixtures("interruptible")
+def test_a_chain_that_has_hardly_begun_does_not_cut_the_others():
+    def interrupt(event):
+        if event.chain == 1 and event.sweep == 8:
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.1)
+
+    posterior = run(draws=500, burn_in=5, chains=2, n_jobs=1, progress=interrupt)
+    assert posterior.noise_precision.shape == (1, 500)
+    assert posterior.settings["chains"] == 1
+    assert any("1 of 2 chains" in note for note in posterior.notes)
+
+
 def test_half_given_cells_are_refused():
     with pytest.raises(ModelError, match="both rows and cols"):
         run().predict([1])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import dataclasses
 import hashlib
+import io
 import re
 import shutil
 import sys
@@ -641,16 +642,20 @@ def test_browser_shows_odd_data_quietly(browser, tmp_path, odd):
 
 def photograph(folder: Path) -> None:
     """Make the pictures of the documentation: the whole page on a wide screen and on a phone."""
+    from PIL import Image
+
     with tempfile.TemporaryDirectory() as place, chromium(Path(place)) as session:
         for name, width in (("report-wide", 1280), ("report-phone", 390)):
             resize(session, width)
             visit(session, fake(hostile=False), Path(place))
             resize(session, width, session.execute_script("return document.body.scrollHeight"))
-            session.execute_async_script(
-                "document.querySelector('nav [aria-current]')?.removeAttribute('aria-current'); "
-                "setTimeout(arguments[0], 800)"
+            session.execute_async_script(  # no window is so tall, so no section is the current one
+                "const [done] = arguments; setTimeout(() => { document.querySelectorAll('nav a')"
+                ".forEach((a) => a.removeAttribute('aria-current')); done(); }, 800)"
             )
-            session.get_screenshot_as_file(str(folder / f"{name}.png"))
+            picture = Image.open(io.BytesIO(session.get_screenshot_as_png())).convert("RGB")
+            smaller = picture.quantize(256, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+            smaller.save(folder / f"{name}.png", optimize=True)
 
 
 if __name__ == "__main__":

@@ -114,11 +114,11 @@ cols=Laplace(scale=1.0))
                     f"The volume prior has no proper posterior at this rank and shape, so a weak "
                     f"normal prior of precision {prior.ridge:.2g} was added; use a smaller rank."
                 )
-        for side, empty in (("rows", X.empty_rows), ("columns", X.empty_cols)):
+        for side, empty in (("Rows", X.empty_rows), ("Columns", X.empty_cols)):
             if empty.any():
                 notes.append(
-                    f"{int(empty.sum())} {side} have no observed entry; their factors are drawn "
-                    "from the prior."
+                    f"{side} without any observed entry: {int(empty.sum())}; their factors are "
+                    "drawn from the prior."
                 )
         return notes
 

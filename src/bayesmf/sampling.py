@@ -234,10 +234,17 @@ def _run_chains(
             raise
         finally:
             close()
-    runs = [run for run in runs if run.cells.count]
+    runs = _most_draws(runs)
     if not runs:
         raise KeyboardInterrupt("interrupted before the first kept draw")
     return runs
+
+
+def _most_draws(runs: list[ChainRun]) -> list[ChainRun]:
+    """After an interrupt, the chains that keep most draws when all are cut to the shortest."""
+    order = sorted((run for run in runs if run.cells.count), key=lambda run: -run.cells.count)
+    kept = max(range(len(order) + 1), key=lambda n: n * order[n - 1].cells.count if n else 0)
+    return sorted(order[:kept], key=lambda run: run.number)
 
 
 def _run_chain(
@@ -255,6 +262,8 @@ def _run_chain(
         run.take(saved)
     states = chain(problem, plan.init, plan.seed, number, run.state)
     for sweep in range(len(run.seconds) + 1, plan.sweeps + 1):
+        if stop.is_set():
+            break
         begin = time.perf_counter()
         run.state = next(states)
         run.seconds.append(time.perf_counter() - begin)
@@ -262,11 +271,10 @@ def _run_chain(
         if sweep > plan.burn_in and (sweep - plan.burn_in) % plan.thin == 0:
             _keep(plan, memory, run)
         report(Progress(number, sweep, plan.sweeps, run.train_mse[-1]))
-        if stop.is_set():
-            break
         if memory.is_due(number):
             memory.save(number, run.to_arrays())
-    memory.save(number, run.to_arrays())
+    if run.state is not None:
+        memory.save(number, run.to_arrays())
     return run
 
 
@@ -314,6 +322,8 @@ def _gather(plan: _Plan, memory: Memory, runs: list[ChainRun]) -> Posterior:
     notes = problem.model.notes(X)
     if done < plan.draws:
         notes.append(f"Interrupted: {done} of {plan.draws} draws per chain were kept.")
+    if len(runs) < plan.chains:
+        notes.append(f"Interrupted: {len(runs)} of {plan.chains} chains were kept.")
     whole = done == plan.draws and len(runs) == plan.chains
     numbers = [run.number for run in runs]
     draws = {

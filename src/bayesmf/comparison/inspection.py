@@ -24,8 +24,8 @@ def inspect(X: ObservedMatrix) -> list[str]:
             )
     tiny = (values != 0) & (np.abs(values) < 1e-100)
     if tiny.any():
-        notes.append(f"{tiny.sum()} values are within 1e-100 of zero: probably artefacts.")
-    for view, name in ((X.rows, "rows"), (X.cols, "columns")):
+        notes.append(f"Values within 1e-100 of zero: {tiny.sum()}; probably artefacts.")
+    for view, name in ((X.rows, "Rows"), (X.cols, "Columns")):
         notes += _lines(view, name)
     spread = values.std()
     if spread > 0:
@@ -39,16 +39,18 @@ def _lines(view: View, name: str) -> list[str]:
     notes, counts = [], view.counts
     empty, few = int(np.sum(counts == 0)), int(np.sum((counts > 0) & (counts < FEW)))
     if empty:
-        notes.append(f"{empty} {name} have no observed entry; they are predicted from the prior.")
+        notes.append(f"{name} without any observed entry: {empty}; predicted from the prior.")
     if few:
-        notes.append(f"{few} {name} have fewer than {FEW} entries; expect wide intervals there.")
+        notes.append(f"{name} with fewer than {FEW} entries: {few}; expect wide intervals there.")
     several = counts > 1
     if several.any():
         values = view.values[np.repeat(several, counts)]
         first = np.append(0, np.cumsum(counts[several]))[:-1]
         constant = np.maximum.reduceat(values, first) == np.minimum.reduceat(values, first)
         if constant.any():
-            notes.append(f"{constant.sum()} {name} are constant; no model can learn from them.")
+            notes.append(
+                f"{name} that are constant: {constant.sum()}; no model can learn from them."
+            )
     return notes
 
 
