@@ -455,3 +455,54 @@ print("loaded:", [m for m in heavy if m in sys.modules])
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "loaded: []"
     assert all(f"usage: bayesmf {name}" in done.stdout for name in COMMANDS)
+
+
+# --- compare and report -------------------------------------------------------------------------
+
+
+def test_compare_writes_a_ranking_and_a_report(here, capsys):
+    write("data.csv", small_matrix())
+    options = ["--models", "GGG,GEE,PGG,NMF", "--ranks", "1,2", "--budget", "quick", "--jobs", "1"]
+    assert main(["compare", "data.csv", *options]) == 0
+    out = capsys.readouterr().out
+    assert "Use " in out and "with rank" in out and "verdict" in out
+    folder = here / "data-compare"
+    record = json.loads((folder / "run.json").read_text())
+    assert record["kind"] == "compare" and record["best"]["rank"] in (1, 2)
+    assert record["command"].startswith("bayesmf compare data.csv --models GGG,GEE,PGG,NMF")
+    page = (folder / "report.html").read_text()
+    assert record["recommendation"].split(":")[0] in page
+    (folder / "report.html").unlink()
+    assert main(["report", "data-compare"]) == 0
+    assert capsys.readouterr().out.strip() == str(Path("data-compare") / "report.html")
+    assert record["recommendation"].split(":")[0] in (folder / "report.html").read_text()
+    assert main(["compare", "data.csv", *options, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["best"] == record["best"]
+
+
+def test_a_report_of_a_fit(here, capsys):
+    write("data.csv", small_matrix())
+    assert main(["fit", "data.csv", *QUICK, "--center", "global", "--quiet"]) == 0
+    assert main(["report", "data-fit", "--output", "page.html", "--quiet"]) == 0
+    assert capsys.readouterr().out == ""
+    assert "data.csv, filled in" in (here / "page.html").read_text()
+    write("other.csv", small_matrix(seed=5))
+    assert main(["report", "data-fit", "--data", "other.csv"]) == 2
+    assert "are not those of the run" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["report", "nowhere"], "run.json is missing"),
+        (["compare", "data.csv", "--ranks", "1,x"], "--ranks must be whole numbers"),
+        (["compare", "data.csv", "--models", "GGGX"], "Unknown model 'GGGX'"),
+        (["compare", "nowhere.csv"], "nowhere.csv"),
+    ],
+)
+def test_bad_comparisons_end_with_one_sentence(here, capsys, arguments, message):
+    write("data.csv", small_matrix())
+    assert main(arguments) == 2
+    captured = capsys.readouterr()
+    assert captured.out == "" and message in captured.err and captured.err.count("\n") == 1
+    assert [path.name for path in here.iterdir()] == ["data.csv"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -34,6 +34,9 @@ class Factorisation(BaseEstimator):
     """What both estimators share: parameters, fitting and the predictive distribution."""
 
     posterior_: Posterior
+    offsets_: Offsets
+    n_components_: int
+    n_features_in_: int
 
     def __init__(
         self,
@@ -65,6 +68,21 @@ class Factorisation(BaseEstimator):
         self.n_jobs = n_jobs
         self.progress = progress
         self.store = store
+
+    @classmethod
+    def from_posterior(cls, posterior: Posterior, X: Any, center: str = "none") -> Self:
+        """An estimator that is fitted already: a posterior, such as a loaded one, and its data."""
+        estimator = cls(posterior.model, posterior.n_components, center=center)
+        matrix = ObservedMatrix.of(X)
+        if matrix.shape != posterior.shape:
+            raise DataError(
+                f"The posterior is of a matrix of shape {posterior.shape}, not {matrix.shape}."
+            )
+        estimator.n_features_in_ = matrix.shape[1]
+        estimator.n_components_ = posterior.n_components
+        estimator.posterior_, estimator.offsets_ = posterior, fit_offsets(matrix, center)
+        estimator._data = less(matrix, estimator.offsets_.rows, estimator.offsets_.cols)
+        return estimator
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from bayesmf import __version__
 from bayesmf._errors import BayesmfError
-from bayesmf.cli import compare, completion, fit, info, study
+from bayesmf.cli import compare, completion, fit, info, report, study
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -35,6 +35,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"bayesmf {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for module in (fit, compare, study, info, completion):
+    for module in (fit, compare, report, study, info, completion):
         module.add(commands)
     return parser

@@ -62,14 +62,13 @@ def _compare(options: argparse.Namespace) -> int:
     from bayesmf.comparison import compare
     from bayesmf.reading import read_matrix
 
-    ranks = _ranks(options.ranks)
+    _asked(options)  # bad options are refused before the file is read
     X = read_matrix(options.data, long=options.long)
     folder = Path(options.output or f"{Path(options.data).name.partition('.')[0]}-compare")
     begin = time.perf_counter()
     found = compare(
-        X, options.models, ranks, folds=options.folds, budget=options.budget,
-        biases=options.biases, random_state=options.seed, n_jobs=options.jobs, dask=options.dask,
-        store=folder / "trials", progress=not (options.quiet or options.json),
+        X, **_asked(options), n_jobs=options.jobs, dask=options.dask, store=folder / "trials",
+        progress=not (options.quiet or options.json),
     )  # fmt: skip
     seconds = time.perf_counter() - begin
     written = _write(found, folder, options, seconds)
@@ -82,6 +81,14 @@ def _compare(options: argparse.Namespace) -> int:
     if not options.quiet:
         print(f"Written: {', '.join(str(path) for path in written)}.", file=sys.stderr)
     return 0
+
+
+def _asked(options: argparse.Namespace) -> dict[str, Any]:
+    """What decides the comparison."""
+    return {
+        "models": options.models, "ranks": _ranks(options.ranks), "folds": options.folds,
+        "budget": options.budget, "biases": options.biases, "random_state": options.seed,
+    }  # fmt: skip
 
 
 def _command(options: argparse.Namespace) -> str:
@@ -107,6 +114,8 @@ def _record(found: Any, options: argparse.Namespace, seconds: float) -> dict[str
         "kind": "compare",
         "command": _command(options),
         "data": options.data,
+        "long": options.long,
+        "asked": _asked(options),
         "shape": list(found.X.shape),
         "observed": found.X.n_observed,
         "best": {

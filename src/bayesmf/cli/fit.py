@@ -299,6 +299,7 @@ def _record(
     settings = posterior.settings
     precision = posterior.draws.get("noise_precision")
     record = {
+        "kind": "fit",
         "data": options.data,
         "shape": X.shape,
         "observed": X.n_observed,
@@ -312,7 +313,8 @@ def _record(
         "cv_errors": getattr(estimator, "cv_errors_", None),
         **{name: settings[name] for name in ("draws", "burn_in", "thin", "chains")},
         **{
-            name: getattr(options, name) for name in ("seed", "biases", "center", "level", "output")
+            name: getattr(options, name)
+            for name in ("seed", "biases", "center", "level", "output", "long", "row_labels")
         },
         "noise_sd": None if precision is None else float((precision**-0.5).mean()),
         "train_mse": float(posterior.train_mse[:, settings["burn_in"] :].mean()),

@@ -1,0 +1,80 @@
+"""`bayesmf report`: the page of a run that was made before."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from bayesmf._errors import DataError
+from bayesmf.cli.tools import command
+
+
+def add(commands: Any) -> None:
+    """Add the commands of this module."""
+    parser = command(
+        commands,
+        "report",
+        _report,
+        "write the HTML page of a run of fit or compare",
+        "Example:\n  bayesmf report ic50-fit\n\n"
+        "The page is made from the folder and the data it was made of. Of a comparison only the\n"
+        "best model is fitted again.",
+    )
+    parser.add_argument(
+        "run_folder", metavar="RUN", help="a folder that fit or compare has written"
+    )
+    parser.add_argument("--data", metavar="DATA", help="where the data are now, if they have moved")
+    parser.add_argument("--output", metavar="FILE", help="default: report.html in the folder")
+    parser.add_argument("--quiet", action="store_true", help="do not say where the page is")
+
+
+def _report(options: argparse.Namespace) -> int:
+    from bayesmf.reading import read_matrix
+
+    folder = Path(options.run_folder)
+    record = _record(folder)
+    data = options.data or record["data"]
+    X = read_matrix(data, long=record.get("long"), labels=record.get("row_labels") or "auto")
+    path = Path(options.output) if options.output else folder / "report.html"
+    if record["kind"] == "fit":
+        _of_fit(folder, record, X, path, Path(data).name)
+    else:
+        _of_comparison(folder, record, X, path, Path(data).name)
+    if not options.quiet:
+        print(path)
+    return 0
+
+
+def _record(folder: Path) -> dict[str, Any]:
+    try:
+        record = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+        assert record["kind"] in ("fit", "compare")
+    except (OSError, ValueError, KeyError, TypeError, AssertionError):
+        raise DataError(
+            f"{folder} is not a folder that bayesmf fit or compare has written: its run.json is "
+            "missing or damaged."
+        ) from None
+    return record
+
+
+def _of_fit(folder: Path, record: dict[str, Any], X: Any, path: Path, name: str) -> None:
+    from bayesmf.comparison.page import write_fit
+    from bayesmf.estimators import BayesianMF
+    from bayesmf.posterior import Posterior
+    from bayesmf.storage import fingerprint
+
+    if fingerprint(X) != record["fingerprint"]:
+        raise DataError(f"The data in {name} are not those of the run in {folder}; give --data.")
+    posterior = Posterior.load(folder / "posterior.nc")
+    mf = BayesianMF.from_posterior(posterior, X, record["center"])
+    write_fit(mf, X, path, f"{name}, filled in", command=record.get("command", ""))
+
+
+def _of_comparison(folder: Path, record: dict[str, Any], X: Any, path: Path, name: str) -> None:
+    from bayesmf.comparison import compare
+
+    asked = record["asked"]
+    found = compare(X, **asked, store=folder / "trials", n_jobs=-1)
+    found.report(path, f"Which model for {name}", command=record["command"])
