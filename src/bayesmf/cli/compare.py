@@ -104,7 +104,7 @@ def _command(options: argparse.Namespace) -> str:
 
 
 def _record(found: Any, options: argparse.Namespace, seconds: float) -> dict[str, Any]:
-    from bayesmf.comparison.page import versions
+    from bayesmf._versions import versions
 
     plain = [
         {k: None if v != v or v == float("inf") else v for k, v in s._asdict().items()}

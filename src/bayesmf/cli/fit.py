@@ -291,7 +291,7 @@ def _save(path: Path, estimator: BayesianMF) -> list[str]:
 def _record(
     options: argparse.Namespace, X: ObservedMatrix, estimator: BayesianMF, changes: dict[str, Any]
 ) -> dict[str, Any]:
-    from bayesmf.cli.info import versions
+    from bayesmf._versions import versions
     from bayesmf.presets import hyperparameters
     from bayesmf.storage import fingerprint
 

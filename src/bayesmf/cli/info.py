@@ -30,7 +30,6 @@ GOOD_FOR = {
     "PGG": "counts, whose noise grows with their size",
     "PGGG": "counts, when rows and columns differ much in size",
 }
-_NEEDED = ("numpy", "scipy", "numba", "scikit-learn", "arviz-stats", "threadpoolctl", "tqdm")
 _OPTIONAL = {
     "pandas": "tables",
     "pyarrow": "Parquet files",
@@ -141,30 +140,14 @@ def _setting(value: Any) -> str:
     return "none" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def versions() -> dict[str, str]:
-    """Versions of Python, of this package and of what it needs."""
-    from bayesmf import __version__
-
-    known = {"python": platform.python_version(), "bayesmf": __version__}
-    return known | {name: _version(name) or "absent" for name in _NEEDED}
-
-
-def _version(name: str) -> str | None:
-    from importlib import metadata
-
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return None
-
-
 def _doctor(options: argparse.Namespace) -> int:
     from bayesmf import _jit, _threads
+    from bayesmf._versions import version, versions
     from bayesmf.datasets import CATALOGUE, present
 
     found: dict[str, Any] = {
         "versions": versions(),
-        "optional": {name: _version(name) for name in _OPTIONAL},
+        "optional": {name: version(name) for name in _OPTIONAL},
         "platform": platform.platform(),
         "cores": os.cpu_count(),
         "threads": _threads.count(-1),

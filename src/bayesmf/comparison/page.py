@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import platform
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bayesmf._versions import versions
 from bayesmf.comparison.inspection import inspect
 from bayesmf.comparison.trials import BASELINES
 from bayesmf.estimators import BayesianMF
@@ -25,12 +24,6 @@ SURPRISES = 15
 LOADINGS = 8  # names shown for each side of a factor
 FACTORS = 6
 _KINDS = {REAL: "real", NONNEGATIVE: "nonnegative", SEMI: "semi-nonnegative", COUNTS: "counts"}
-
-
-def versions() -> dict[str, str]:
-    """Of the packages that a result depends on."""
-    names = ("bayesmf", "numpy", "scipy", "numba", "scikit-learn")
-    return {"python": platform.python_version(), **{name: version(name) for name in names}}
 
 
 def write_page(found: Comparison, path: str | Path, title: str, **settings: object) -> None:

@@ -8,22 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-import platform
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
-from functools import cache, cached_property
-from importlib.metadata import version
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 from bayesmf._files import replacing
-
-
-@cache
-def versions() -> dict[str, str]:
-    """Of what a result depends on."""
-    packages = {name: version(name) for name in ("bayesmf", "numpy", "scipy", "numba")}
-    return {**packages, "python": platform.python_version()}
+from bayesmf._versions import versions
 
 
 def _digest(record: dict[str, Any]) -> str:
