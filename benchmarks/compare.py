@@ -56,8 +56,10 @@ def main() -> None:
         best = min(held, key=held.__getitem__)
         ratio = held[found.best_model_] / held[best]
         print(f"\n{name}: {minutes:.1f} minutes (at most {MINUTES}); {found.recommendation}")
-        print(f"On the tenth that it never saw: {held[found.best_model_]:.5g}, "
-              f"{ratio:.4f} times the best ({best}, {held[best]:.5g}); at most {TOLERANCE}.")  # fmt: skip
+        print(
+            f"On the tenth that it never saw: {held[found.best_model_]:.5g}, "
+            f"{ratio:.4f} times the best ({best}, {held[best]:.5g}); at most {TOLERANCE}."
+        )
         rows = [
             (m, standing[m].rank, f"{standing[m].mse:.5g}", standing[m].status, f"{held[m]:.5g}")
             for m in sorted(held, key=held.__getitem__)
