@@ -9,7 +9,7 @@ demo: $(VENV)/.ready
 	$(BIN)/python examples/demo.py demo
 
 test: $(VENV)/.ready
-	$(BIN)/python -m pytest -m "not slow"
+	$(BIN)/python -m pytest -m "not slow" -n auto --dist worksteal
 
 test-slow: $(VENV)/.ready
 	$(BIN)/python -m pytest -m slow
