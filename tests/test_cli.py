@@ -261,7 +261,12 @@ def test_nothing_is_left_when_writing_fails(here, capsys, monkeypatch):
 def test_interrupted_fits_keep_what_they_have(here):
     write("data.csv", small_matrix())
     options = ["--rank", "2", "--draws", "30000", "--burn-in", "0", "--jobs", "1", "--seed", "1"]
-    command = [sys.executable, "-m", "bayesmf.cli", "fit", "data.csv", *options]
+    # A process that was started in the background may ignore interrupts, and so do its children.
+    program = (
+        "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
+        "from bayesmf.cli import main; sys.exit(main(sys.argv[1:]))"
+    )
+    command = [sys.executable, "-c", program, "fit", "data.csv", *options]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         seen = b""
         while b"train_mse" not in seen:

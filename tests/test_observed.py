@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -95,6 +95,7 @@ def test_every_container_gives_the_same_matrix(array, random):
 
 @settings(deadline=None)
 @given(matrices())
+@example(np.where(np.arange(15).reshape(3, 5) < 6, 0.0, np.nan))  # at the very density
 def test_views_agree(array):
     X = ObservedMatrix.of(array)
     seen = ~np.isnan(array)

@@ -272,7 +272,7 @@ def _assemble(
     if strict:
         refuse(~seen, "is missing though mask is True there; set mask to False")
     key, values = key[seen], values[seen]
-    dense = key.size >= DENSE_DENSITY * n * m and n * m <= DENSE_CELLS
+    dense = key.size >= DENSE_DENSITY * (n * m) and n * m <= DENSE_CELLS
     i, j = np.divmod(key, m)
     # Up to 16 bits NumPy's stable sort is a radix sort, which takes linear time.
     order = np.argsort(j.astype(np.min_scalar_type(m)), kind="stable")
