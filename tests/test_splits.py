@@ -184,3 +184,10 @@ def test_single_entries_can_stay_in_training():
     assert sorted(tested) == [(i, j) for i in range(3) for j in range(3)]
     with pytest.raises(DataError, match="Only 0 entries can be tested"):
         kfold(np.where(np.eye(3) > 0, 1.0, np.nan), 2, keep_singles=True)
+
+
+def test_single_entries_far_down_a_tall_matrix_are_found():
+    rows, cols = [0, 0, 1, 1, 90], [0, 1, 0, 1, 0]
+    X = ObservedMatrix.from_triples(rows, cols, [1.0, 2.0, 3.0, 4.0, 5.0], shape=(100, 2))
+    tested = [t[0].tolist() for _, t in kfold(X, 2, random_state=0, keep_singles=True)]
+    assert sorted(row for rows in tested for row in rows) == [0, 0, 1, 1]

@@ -163,7 +163,7 @@ def summarise(posterior: Posterior, n_cells: int, screen: int | None = None) -> 
         chosen = np.linspace(0, I - 1, rows).round().astype(int)
         U, V = _by_chain(posterior)
         cells = _screen(U if rows == I else U[:, :, chosen], V)
-        found += [diagnose(name, draws) for name, draws in _some_cells(posterior, n_cells)]
+        found += [diagnose(name, draws) for name, draws in _some_cells(U, V, n_cells)]
     draws = settings["draws"]
     trusted, advice = verdict(found, cells, draws)
     return Summary(
@@ -178,11 +178,10 @@ def _by_chain(posterior: Posterior) -> tuple[Array, Array]:
     return U.reshape(*first, *U.shape[1:]), V.reshape(*first, *V.shape[1:])
 
 
-def _some_cells(posterior: Posterior, n: int) -> list[tuple[str, Array]]:
+def _some_cells(U: Array, V: Array, n: int) -> list[tuple[str, Array]]:
     """Predictions of a few cells, always the same of a matrix: names and draws."""
     rng = np.random.default_rng(0)
-    i, j = (rng.integers(0, size, n) for size in posterior.shape)
-    U, V = _by_chain(posterior)
+    i, j = (rng.integers(0, F.shape[2], n) for F in (U, V))
     values = np.einsum("cdtk,cdtk->cdt", U[:, :, i], V[:, :, j])
     names = [f"cell ({a}, {b})" for a, b in zip(i, j, strict=True)]
     return list(zip(names, np.moveaxis(values, 2, 0), strict=True))

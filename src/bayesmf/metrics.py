@@ -71,6 +71,20 @@ def pearson(truth: npt.ArrayLike, prediction: npt.ArrayLike) -> float:
     return float(np.clip(correlation, -1.0, 1.0))
 
 
+def standard_error(values: npt.ArrayLike) -> float:
+    """Standard error of the mean of independent values; NaN if there are fewer than two.
+
+    Examples
+    --------
+    >>> standard_error([1.0, 2.0, 3.0, 4.0])
+    0.6454972243679028
+    """
+    x = np.asarray(values, dtype=np.float64)
+    if x.size < 2 or not np.isfinite(x).all():
+        return float("nan")
+    return float(x.std(ddof=1) / x.size**0.5)
+
+
 def coverage(truth: npt.ArrayLike, lower: npt.ArrayLike, upper: npt.ArrayLike) -> float:
     """Return the share of the truth that lies between the ends of its intervals, ends included.
 

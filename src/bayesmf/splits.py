@@ -60,7 +60,7 @@ def holdout(
         )
     held = np.zeros(X.n_observed, dtype=bool)
     held[rng.choice(free, wanted, replace=False)] = True
-    return _split(X, held)
+    return split_at(X, held)
 
 
 def kfold(
@@ -93,6 +93,14 @@ def kfold(
     [2, 2]
     """
     X = ObservedMatrix.of(X)
+    fold = fold_numbers(X, n_folds, random_state, keep_singles=keep_singles)
+    return (split_at(X, fold == k) for k in range(int(n_folds)))
+
+
+def fold_numbers(
+    X: ObservedMatrix, n_folds: int, random_state: RandomState = None, *, keep_singles: bool = False
+) -> IntArray:
+    """The fold of each entry, as `kfold` makes them; -1 for those that are never tested."""
     if n_folds != int(n_folds) or not 2 <= n_folds <= X.n_observed:
         raise ModelError(
             f"n_folds must be an integer from 2 to {X.n_observed} (the number of entries), "
@@ -104,7 +112,7 @@ def kfold(
     fold = np.full(X.n_observed, -1)
     part = X.take(tested)
     fold[tested] = _assign_folds(part, int(n_folds), np.random.default_rng(random_state))
-    return (_split(X, fold == k) for k in range(int(n_folds)))
+    return fold
 
 
 def _beside_others(X: ObservedMatrix) -> npt.NDArray[np.bool_]:
@@ -112,8 +120,9 @@ def _beside_others(X: ObservedMatrix) -> npt.NDArray[np.bool_]:
     rows, cols, _ = X.triples()
     kept = np.ones(X.n_observed, dtype=bool)
     while True:
-        counts = [np.bincount(lines[kept], minlength=lines.size) for lines in (rows, cols)]
-        alone = kept & ((counts[0][rows] == 1) | (counts[1][cols] == 1))
+        in_row = np.bincount(rows[kept], minlength=X.shape[0])
+        in_col = np.bincount(cols[kept], minlength=X.shape[1])
+        alone = kept & ((in_row[rows] == 1) | (in_col[cols] == 1))
         if not alone.any():
             return kept
         kept &= ~alone
@@ -128,10 +137,11 @@ def hide_some(X: ObservedMatrix) -> tuple[ObservedMatrix, Triples]:
     held = (place < np.maximum(1, counts // 5)[i]) & (counts > 1)[i]
     if not held.any():
         raise DataError("Rows with at least two observed entries are needed to score new rows.")
-    return _split(X, held)
+    return split_at(X, held)
 
 
-def _split(X: ObservedMatrix, held: npt.NDArray[np.bool_]) -> tuple[ObservedMatrix, Triples]:
+def split_at(X: ObservedMatrix, held: npt.NDArray[np.bool_]) -> tuple[ObservedMatrix, Triples]:
+    """The matrix without the flagged entries, and these as triples, in row order."""
     rows, cols, values = X.triples()
     return X.take(~held), (rows[held], cols[held], values[held])
 

@@ -14,6 +14,7 @@ from bayesmf.comparison import trials
 from bayesmf.comparison.trials import Trial
 from bayesmf.experiments.runner import run_all
 from bayesmf.experiments.store import Store
+from bayesmf.metrics import standard_error
 from bayesmf.observed import ObservedMatrix
 
 FAR = 1.3  # after one fold, errors so many times the best one's are out
@@ -78,11 +79,12 @@ def run(
     """Run the race; every round is one more fold for those that are still in it."""
     lanes = [Lane(trial) for trial in entrants]
     work = partial(trials.run, X)
+
+    def report(trial: Trial, seconds: float) -> None:
+        show(lanes, f"{trial} took {seconds:.1f} s")
+
     for fold in range(entrants[0].folds):
         running = {replace(lane.trial, fold=fold): lane for lane in lanes if not lane.stopped}
-
-        def report(trial: Trial, seconds: float, running: dict[Trial, Lane] = running) -> None:
-            show(lanes, f"{trial} took {seconds:.1f} s")
 
         run_all(running, store, jobs, dask, report, work)
         for trial, record in store.records(running):
@@ -137,13 +139,7 @@ def _standing(lane: Lane, best: np.ndarray, folds: int, first: bool) -> Standing
     densities = np.array([r.get("log_density", np.nan) for r in lane.results], dtype=float)
     covered = [r["covered"][trials.LEVELS.index(0.9)] for r in lane.results if "covered" in r]
     return Standing(
-        lane.trial.name, len(errors), float(errors.mean()), _error(errors),
-        float(densities.mean()), _error(densities),
+        lane.trial.name, len(errors), float(errors.mean()), standard_error(errors),
+        float(densities.mean()), standard_error(densities),
         float(np.mean(covered)) if covered else float("nan"), lane.rank(), lane.seconds, status,
     )  # fmt: skip
-
-
-def _error(values: np.ndarray) -> float:
-    if values.size < 2 or not np.isfinite(values).all():
-        return float("nan")
-    return float(np.std(values, ddof=1) / values.size**0.5)

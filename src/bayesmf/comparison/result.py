@@ -19,6 +19,7 @@ from bayesmf.comparison.race import Lane, Standing
 from bayesmf.comparison.trials import BASELINES, LEVELS, Trial
 from bayesmf.estimators import BayesianMF
 from bayesmf.experiments.store import Store
+from bayesmf.metrics import standard_error
 from bayesmf.observed import ObservedMatrix
 from bayesmf.presets import PRESETS
 from bayesmf.selection import ranks_to_try
@@ -97,13 +98,12 @@ def compare(
     if not any(name in PRESETS for name in names):
         raise ModelError("No model is left to compare: " + "; ".join(
             f"{name}: {why}" for name, why in excluded.items()) + ".")  # fmt: skip
-    n, burn_in, draws = BUDGETS[budget]
+    usual, burn_in, draws = BUDGETS[budget]
+    n, data = folds or usual, fingerprint(matrix)[:16]
     seed = int(seed_words(random_state)[0] >> np.uint64(1))
     tried = tuple(ranks_to_try("cv" if ranks is None else ranks, matrix.shape))
     entrants = [
-        Trial(
-            fingerprint(matrix)[:16], name, 0, folds or n, tried, draws, burn_in, with_biases, seed
-        )
+        Trial(data, name, 0, n, tried, draws, burn_in, with_biases, seed)
         for name in names
         for with_biases in ((False, True) if biases and _gaussian(name) else (False,))
     ]
@@ -205,7 +205,7 @@ class Comparison:
         """Rank, mean inner error and its standard error, by model."""
         return {
             lane.trial.name: [
-                (rank, float(np.mean(e)), race._error(np.array(e)))
+                (rank, float(np.mean(e)), standard_error(e))
                 for rank, e in sorted(lane.rank_errors().items())
             ]
             for lane in self.lanes

@@ -16,7 +16,7 @@ from bayesmf.observed import ObservedMatrix
 from bayesmf.predictive import Predictive
 from bayesmf.presets import as_model
 from bayesmf.sampling import sample
-from bayesmf.splits import Triples, holdout, kfold
+from bayesmf.splits import Triples, fold_numbers, holdout, split_at
 
 BASELINES = {"NMF": "NMF", "row average": "row-average", "column average": "column-average"}
 LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)  # of central intervals
@@ -53,8 +53,8 @@ class Trial(Work):
 
 def run(X: ObservedMatrix, trial: Trial) -> dict[str, Any]:
     """Choose the rank on a part of the training data, fit, and judge on the fold left out."""
-    parts = kfold(X, trial.folds, trial.seed, keep_singles=True)
-    train, test = next(part for k, part in enumerate(parts) if k == trial.fold)
+    fold = fold_numbers(X, trial.folds, trial.seed, keep_singles=True)
+    train, test = split_at(X, fold == trial.fold)
     inner = _search(trial, train)
     rank = min(inner, key=inner.__getitem__) if inner else 1
     try:

@@ -83,7 +83,8 @@ class Store:
         except (OSError, ValueError, TypeError, KeyError):
             good = False
         if not good:
-            self.damaged.append(f"{path} ({task}) is damaged and will be made again.")
+            note = f"{path} ({task}) is damaged and will be made again."
+            self.damaged += [note] if note not in self.damaged else []
             return None
         return record
 

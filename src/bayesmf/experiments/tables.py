@@ -15,6 +15,7 @@ from bayesmf._files import replacing
 from bayesmf.experiments.published import Published, errors, runtimes
 from bayesmf.experiments.store import Store
 from bayesmf.experiments.tasks import Task
+from bayesmf.metrics import standard_error
 
 OUTLIER = 2.0  # a published cell whose largest run is so many medians is compared by its median
 CLOSE = 3.0  # combined standard errors within which a cell counts as reproduced
@@ -53,8 +54,7 @@ class Cell(NamedTuple):
     @property
     def error(self) -> float:
         """Standard error of the mean over the repeats."""
-        n = len(self.values)
-        return float(np.std(self.values, ddof=1) / n**0.5) if n > 1 else float("nan")
+        return standard_error(self.values)
 
     @property
     def by_median(self) -> bool:

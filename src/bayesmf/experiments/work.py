@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from bayesmf.experiments.tasks import INNER_RANKS, NARROW, Task
 from bayesmf.metrics import mse, pearson, r2
 from bayesmf.observed import ObservedMatrix
 from bayesmf.sampling import sample
-from bayesmf.splits import Triples, holdout, kfold
+from bayesmf.splits import Triples, fold_numbers, holdout, split_at
 from bayesmf.streams import Array
 
 RHAT = 1.05  # of the held-out error, beyond which a sound run is made longer
@@ -28,13 +28,7 @@ _INNER = (150, 150)  # the same of the one chain that scores a rank
 _MAPPED = {"GLL": {"eta": 10**-0.25}, "GTTN": {"a": 1.5}}  # what the study's samplers really did
 
 Result = dict[str, Any]
-
-
-class Split(NamedTuple):
-    """Training data, and the entries on which they are judged."""
-
-    train: ObservedMatrix
-    test: Triples
+Split = tuple[ObservedMatrix, Triples]  # training data, and the entries that judge
 
 
 @lru_cache(maxsize=4)
@@ -136,8 +130,8 @@ def _score(
 ) -> Result:
     """Fit on the training data, and judge on the test entries, also by their ``clean`` values."""
     seed = seed_of("chain", task.key, rank, inner)
-    found, about = predict(task, split.train, split.test, rank, seed, inner)
-    truth = split.test[2]
+    found, about = predict(task, *split, rank, seed, inner)
+    truth = split[1][2]
     error = mse(truth, found) if np.isfinite(found).all() else float("inf")
     if not np.isfinite(error):
         return {"mse": None, "failed": "The predictions are not finite.", **about}
@@ -153,11 +147,6 @@ def _rng(task: Task, *shared: object) -> np.random.Generator:
     """Random numbers of a split: every model has its own (``paper``) or all share them."""
     own = (task.key,) if task.protocol == "paper" else (task.dataset, *shared)
     return np.random.default_rng(seed_of("split", *own))
-
-
-def _part(X: ObservedMatrix, held: Array) -> Split:
-    rows, cols, values = X.triples()
-    return Split(X.take(~held), (rows[held], cols[held], values[held]))
 
 
 # --- Experiments --------------------------------------------------------------------------------
@@ -211,18 +200,9 @@ def _runtime(task: Task, X: ObservedMatrix) -> Result:
     return {"seconds": float(np.mean(np.ravel(fitted.seconds)[2:])), "sweeps": n}
 
 
-def _folds(
-    task: Task, X: ObservedMatrix, n: int, stratify: bool, *shared: object
-) -> Iterator[Split]:
-    rng = _rng(task, task.experiment, n, *shared)
-    if task.protocol == "sound":
-        return (Split(*pair) for pair in kfold(X, n, rng, keep_singles=True))
-    fold = (masks.stratified if stratify else masks.plain)(X, n, rng)
-    return (_part(X, fold == k) for k in range(n))
-
-
-def _nth(splits: Iterator[Split], n: int) -> Split:
-    return next(split for k, split in enumerate(splits) if k == n)
+def _shared_folds(task: Task, X: ObservedMatrix, n: int, *shared: object) -> Array:
+    """Fold of every entry, the same for all models."""
+    return fold_numbers(X, n, _rng(task, task.experiment, n, *shared), keep_singles=True)
 
 
 def _cross_validation(task: Task, X: ObservedMatrix) -> Result:
@@ -231,16 +211,16 @@ def _cross_validation(task: Task, X: ObservedMatrix) -> Result:
         fold = masks.stratified(
             X, 5, np.random.default_rng(seed_of("outer", task.dataset, task.model))
         )
-        split = _part(X, fold == task.repeat)
     else:
-        split = _nth(_folds(task, X, 5, True), task.repeat)
+        fold = _shared_folds(task, X, 5)
+    split = split_at(X, fold == task.repeat)
     if task.model in settings.AVERAGES:
         return _score(task, split, None)
     errors: dict[int, float] = {}
     ranks = _candidates(task)
     try:
         for rank in ranks:
-            errors[rank] = _inner_error(task, split.train, rank)
+            errors[rank] = _inner_error(task, split[0], rank)
         rank = min(errors, key=errors.__getitem__)
     except DataError:  # no inner folds: the study took the first rank
         rank = ranks[0]
@@ -259,16 +239,14 @@ def _candidates(task: Task) -> tuple[int, ...]:
 
 
 def _inner_error(task: Task, train: ObservedMatrix, rank: int) -> float:
-    shared = (task.repeat,) if task.protocol == "sound" else ()
-    own = np.random.default_rng(seed_of("inner", task.key, rank))
     if task.protocol == "paper":  # folds are drawn anew for every rank
+        own = np.random.default_rng(seed_of("inner", task.key, rank))
         fold = masks.stratified(train, 5, own)
-        splits: Iterator[Split] = (_part(train, fold == k) for k in range(5))
     else:
-        splits = _folds(task, train, 5, True, "inner", *shared)
+        fold = _shared_folds(task, train, 5, "inner", task.repeat)
     found = []
-    for _, split in zip(range(task.inner), splits, strict=False):
-        error = _score(task, split, rank, inner=True)["mse"]
+    for k in range(task.inner):
+        error = _score(task, split_at(train, fold == k), rank, inner=True)["mse"]
         found.append(np.inf if error is None else error)
     return float(np.mean(found))
 
@@ -277,17 +255,18 @@ def _model_selection(task: Task, X: ObservedMatrix) -> Result:
     if task.protocol == "paper":  # one partition for each rank and model
         words = ("folds", task.dataset, task.model, task.rank)
         fold = masks.plain(X, 10, np.random.default_rng(seed_of(*words)))
-        return _score(task, _part(X, fold == task.repeat), task.rank)
-    return _score(task, _nth(_folds(task, X, 10, False), task.repeat), task.rank)
+    else:
+        fold = _shared_folds(task, X, 10)
+    return _score(task, split_at(X, fold == task.repeat), task.rank)
 
 
 def _sparsity(task: Task, X: ObservedMatrix) -> Result:
     assert task.setting is not None
     rng = _rng(task, "sparsity", task.setting, task.repeat)
     if task.protocol == "paper":
-        return _score(task, _part(X, masks.random_split(X, task.setting, rng)), task.rank)
+        return _score(task, split_at(X, masks.random_split(X, task.setting, rng)), task.rank)
     kept = X.shape[0] * X.shape[1] * (1 - task.setting) / X.n_observed
-    return _score(task, Split(*holdout(X, min(0.99, max(0.01, 1 - kept)), rng)), task.rank)
+    return _score(task, holdout(X, min(0.99, max(0.01, 1 - kept)), rng), task.rank)
 
 
 def _noise(task: Task, X: ObservedMatrix) -> Result:
@@ -310,10 +289,10 @@ def _noise(task: Task, X: ObservedMatrix) -> Result:
     matrix = ObservedMatrix.from_triples(rows, cols, noisy, X.shape)
     rng = _rng(task, "noise", task.repeat)
     if task.protocol == "paper":
-        split = _part(matrix, _tenth(matrix, rng))
+        split = split_at(matrix, _tenth(matrix, rng))
     else:
-        split = Split(*holdout(matrix, 0.1, rng))
-    clean = X.to_array()[split.test[0], split.test[1]]
+        split = holdout(matrix, 0.1, rng)
+    clean = X.to_array()[split[1][0], split[1][1]]
     result = _score(task, split, task.rank, clean=clean)
     if result["mse"] is not None:
         result["score"] = float(variance) / result["mse"]
