@@ -23,8 +23,6 @@ import bayesmf
 if TYPE_CHECKING:
     from bayesmf import ObservedMatrix
 
-_LEAST = 3  # rows and columns with fewer observed entries are left out, as in the study
-
 
 class Dataset(NamedTuple):
     """A matrix, and whether it is the real one."""
@@ -40,59 +38,22 @@ class Dataset(NamedTuple):
 
 
 class _Source(NamedTuple):
-    """Where a real matrix is, how it is read, and what is known of it."""
+    """A real matrix by its name in the catalogue, and what is known of it."""
 
-    file: str | None  # None: always synthetic
-    read: Callable[[Path], Any] | None
+    catalogue: str | None  # None: always synthetic
     shape: tuple[int, int]
     observed: int
     low: int
     high: int
 
 
-def _read_gdsc(path: Path) -> Any:
-    """Drug sensitivities, capped at 100: truncated to integers, sparse cell lines dropped."""
-    import numpy as np
-
-    return np.trunc(_frequent(np.loadtxt(path, delimiter="\t"), 1))
-
-
-def _read_movielens(path: Path) -> Any:
-    """Ratings: rows, then columns, then rows with too few ratings are dropped."""
-    import numpy as np
-
-    user, item, rating = np.loadtxt(path, dtype=np.int64, usecols=(0, 1, 2)).T
-    ratings = np.full((user.max(), item.max()), np.nan)
-    ratings[user - 1, item - 1] = rating
-    for axis in (1, 0, 1):
-        ratings = _frequent(ratings, axis)
-    return ratings
-
-
-def _read_integers(path: Path) -> Any:
-    """A table of numbers, truncated to integers."""
-    import numpy as np
-
-    return np.trunc(np.loadtxt(path, delimiter="\t"))
-
-
-def _frequent(matrix: Any, axis: int) -> Any:
-    """Keep the rows (axis 1) or columns (axis 0) with enough observed entries."""
-    import numpy as np
-
-    kept = (~np.isnan(matrix)).sum(axis=axis) >= _LEAST
-    return matrix[kept] if axis == 1 else matrix[:, kept]
-
-
 _SOURCES = {
-    "gdsc": _Source("gdsc/ic50.txt", _read_gdsc, (705, 139), 79_259, 0, 100),
-    "movielens": _Source("movielens/ml-100k/u.data", _read_movielens, (943, 1473), 99_723, 1, 5),
-    "ccle": _Source("ccle/ic50.txt", _read_integers, (504, 24), 11_670, 0, 8),
-    "methylation": _Source(
-        "methylation/gene_body_integer.txt", _read_integers, (160, 254), 40_640, 0, 19
-    ),
+    "gdsc": _Source("GDSC", (705, 139), 79_259, 0, 100),
+    "movielens": _Source("MovieLens_100K", (943, 1473), 99_723, 1, 5),
+    "ccle": _Source("CCLE_IC50", (504, 24), 11_670, 0, 8),
+    "methylation": _Source("Methylation_GM", (160, 254), 40_640, 0, 19),
     # As many users, films and ratings as MovieLens 1M; values and places are made up.
-    "million": _Source(None, None, (6040, 3503), 1_000_000, 1, 5),
+    "million": _Source(None, (6040, 3503), 1_000_000, 1, 5),
 }
 DATASETS = tuple(_SOURCES)
 
@@ -102,7 +63,7 @@ def load(name: str, quick: bool = False) -> Dataset:
 
     "million" is always made. A ``quick`` run gets a small synthetic matrix by that name.
     """
-    from bayesmf import ObservedMatrix
+    from bayesmf import datasets
 
     source = _SOURCES[name]
     values = (source.low, source.high)
@@ -110,15 +71,9 @@ def load(name: str, quick: bool = False) -> Dataset:
         share = source.observed / (source.shape[0] * source.shape[1])
         return Dataset(name, synthetic((60, 40), int(2400 * max(share, 0.2)), *values), False)
     folder = os.environ.get("BAYESMF_DATA")
-    path = Path(folder or ".") / (source.file or "")
-    if not (folder and source.read and path.is_file()):
+    if not (folder and source.catalogue and datasets.present(source.catalogue, folder)):
         return Dataset(name, synthetic(source.shape, source.observed, *values), False)
-    X = ObservedMatrix.of(source.read(path))
-    if (X.shape, X.n_observed) != (source.shape, source.observed):
-        raise ValueError(
-            f"{path} gives {X!r}; expected {source.observed} observed entries of {source.shape}."
-        )
-    return Dataset(name, X, True)
+    return Dataset(name, datasets.load(source.catalogue, data_home=folder).X, True)
 
 
 def synthetic(shape: tuple[int, int], observed: int, low: int, high: int) -> ObservedMatrix:
