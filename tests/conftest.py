@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from bayesmf import PRESETS, Biases, ObservedMatrix, preset
+from bayesmf.datasets import load, present
 from verdicts import (  # noqa: F401  fixtures and hooks of the exactness tests
     pytest_addoption,
     pytest_collection_modifyitems,
@@ -53,10 +54,8 @@ def data_folder() -> Path | None:
 def gdsc() -> ObservedMatrix:
     """GDSC IC50 as the study used it: rows with three values or more, truncated to integers."""
     folder = data_folder()
-    if folder is None or not (folder / "gdsc" / "ic50.txt").is_file():
+    if folder is None or not present("GDSC", folder):
         pytest.skip("the GDSC matrix is not here: set BAYESMF_DATA to the folder that has it")
-    X = np.genfromtxt(folder / "gdsc" / "ic50.txt", delimiter="\t")
-    X = np.trunc(X[np.sum(~np.isnan(X), axis=1) >= 3])
-    matrix = ObservedMatrix.of(X)
+    matrix = load("GDSC", data_home=folder).X
     assert (matrix.shape, matrix.n_observed) == ((705, 139), 79_259)
     return matrix

@@ -80,7 +80,9 @@ def add(commands: Any) -> None:
 
 
 def _chosen(names: list[str]) -> list[str]:
-    return list(_EXPERIMENTS) if "all" in names else names
+    from bayesmf.experiments.settings import EXPERIMENTS
+
+    return list(EXPERIMENTS) if "all" in names else names
 
 
 def _reproduce(options: argparse.Namespace) -> int:
