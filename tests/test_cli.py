@@ -20,7 +20,6 @@ from bayesmf import PRESETS, BayesianMF, Posterior
 from bayesmf.cli import _parser, main
 from bayesmf.cli.completion import script
 from bayesmf.cli.fit import FILES, _harmless
-from bayesmf.cli.info import GOOD_FOR
 from bayesmf.reading import read_matrix
 from conftest import small_matrix
 
@@ -358,7 +357,6 @@ def test_defaults_are_those_of_the_estimator():
 
 
 def test_models_are_listed(capsys):
-    assert list(GOOD_FOR) == list(PRESETS)
     assert main(["models"]) == 0
     out = capsys.readouterr().out
     assert all(f"\n{name} " in "\n" + out for name in PRESETS) and "lambda=0.1" in out

@@ -18,7 +18,7 @@ from bayesmf.experiments.published import errors
 from bayesmf.experiments.settings import EXPERIMENTS
 from bayesmf.experiments.store import Store
 from bayesmf.experiments.tasks import Task, expand, models
-from bayesmf.presets import PRESETS, hyperparameters
+from bayesmf.presets import PAPER, hyperparameters
 
 pytest.importorskip("matplotlib", reason="figures need matplotlib")
 
@@ -217,7 +217,7 @@ def test_looks_tell_models_apart_without_colours():
         assert len(set(markers)) == len(markers), some
     colours = [colour for colour, _ in figure_style.LOOKS.values()]
     assert len(set(colours)) == len(colours)
-    assert set(PRESETS) <= {model for panel in figures.PANELS.values() for model in panel}
+    assert set(PAPER) <= {model for panel in figures.PANELS.values() for model in panel}
 
 
 def test_colours_are_those_of_the_groups():
@@ -226,7 +226,7 @@ def test_colours_are_those_of_the_groups():
         return int(np.argmax([int(colour[i : i + 2], 16) for i in (1, 3, 5)]))
 
     expected = {"real-valued": 0, "semi-nonnegative": 1, "nonnegative": 2, "Poisson": 0}
-    for model in PRESETS:
+    for model in PAPER:
         assert strongest(model) == expected[figures._group(model)], model
 
 

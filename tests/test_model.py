@@ -29,10 +29,13 @@ from bayesmf import (
     preset,
     sample,
 )
+from bayesmf.presets import PAPER
+from bayesmf.priors import Horseshoe
 from conftest import models, small_matrix
 
 REAL = [Normal(0.1), Normal(0.1, "entries"), Normal(ARD()), MultivariateNormal(), Laplace(1.0),
-        Laplace(InverseGaussian()), Laplace(InverseGaussian(reading="rate")), Volume()]  # fmt: skip
+        Laplace(InverseGaussian()), Laplace(InverseGaussian(reading="rate")), Horseshoe(),
+        Volume()]  # fmt: skip
 NONNEGATIVE = [Exponential(0.1), Exponential(ARD()), TruncatedNormal(), TruncatedNormal(1.0, 0.5),
                TruncatedNormal(0.0, TruncatedNormalHyper()), L21(0.1),
                Volume(signs="nonnegative")]  # fmt: skip
@@ -60,7 +63,7 @@ def test_every_combination_that_fits_is_a_model(likelihood, rows, cols):
 
 
 def test_the_table_has_the_papers_defaults():
-    assert list(PRESETS) == [
+    assert list(PAPER) == [
         "GGG", "GGGU", "GGGA", "GGGW", "GLL", "GLLI", "GVG", "GEE", "GEEA", "GTT", "GTTN", "GL21",
         "GEG", "GVnG", "PGG", "PGGG",
     ]  # fmt: skip

@@ -19,7 +19,7 @@ from bayesmf.kernels import counts, linalg, volume
 from bayesmf.likelihoods import Gaussian, Poisson
 from bayesmf.model import Model
 from bayesmf.observed import ObservedMatrix
-from bayesmf.presets import PRESETS
+from bayesmf.presets import PAPER
 from bayesmf.priors import (
     L21,
     Exponential,
@@ -54,7 +54,7 @@ def learnt_truncation(**hyper):
 
 G, P = Gaussian(2.0, 0.5), Poisson()
 MODELS = {
-    **{name: preset(name) for name in PRESETS},
+    **{name: preset(name) for name in PAPER},
     "GGG noise": preset("GGG", lambda_=0.7, alpha_tau=3.0, beta_tau=0.2),
     "GGGA alpha": preset("GGGA", alpha0=2.5, beta0=0.3),
     "GGGW beta": preset("GGGW", beta0=0.4, nu0=7.5, W0=3.0),

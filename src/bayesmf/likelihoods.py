@@ -44,7 +44,7 @@ class Likelihood(ABC):
     name: ClassVar[str]
 
     @abstractmethod
-    def fits(self, prior: Prior) -> bool:
+    def fits(self, prior: type[Prior]) -> bool:
         """Whether factors with this prior can be drawn under the likelihood."""
 
     @abstractmethod
@@ -82,8 +82,8 @@ class Gaussian(Likelihood):
     def __post_init__(self) -> None:
         positive(self, alpha=self.alpha, beta=self.beta)
 
-    def fits(self, prior: Prior) -> bool:
-        return type(prior).terms is not Prior.terms
+    def fits(self, prior: type[Prior]) -> bool:
+        return prior.terms is not Prior.terms
 
     def check(self, X: ObservedMatrix) -> None:
         """Any real data will do."""
@@ -114,8 +114,8 @@ class Poisson(Likelihood):
 
     name: ClassVar[str] = "Poisson"
 
-    def fits(self, prior: Prior) -> bool:
-        return type(prior).gamma_terms is not Prior.gamma_terms
+    def fits(self, prior: type[Prior]) -> bool:
+        return prior.gamma_terms is not Prior.gamma_terms
 
     def check(self, X: ObservedMatrix) -> None:
         X.check_counts()

@@ -57,15 +57,15 @@ cols=Laplace(scale=1.0))
     def _check_side(self, side: str, prior: Prior) -> None:
         if not isinstance(prior, Prior):
             raise ModelError(f"Model: {side} must be a prior such as Normal(0.1), got {prior!r}.")
-        if not self.likelihood.fits(prior):
-            fitting = (
-                "Normal, MultivariateNormal, Laplace, Volume, Exponential, TruncatedNormal or L21"
-                if isinstance(self.likelihood, Gaussian)
-                else "Gamma or Exponential"
-            )
+        if not self.likelihood.fits(type(prior)):
+            known = [getattr(priors, name) for name in priors.__all__]
+            fitting = [
+                k.__name__ for k in known if issubclass(k, Prior) and self.likelihood.fits(k)
+            ]
             raise ModelError(
                 f"Model: {type(prior).__name__} on the {side} does not fit the "
-                f"{self.likelihood.name} likelihood; use {fitting}."
+                f"{self.likelihood.name} likelihood; use "
+                f"{', '.join(fitting[:-1])} or {fitting[-1]}."
             )
         if prior.ard and type(prior).relevance_terms is Prior.relevance_terms:
             raise ModelError(f"Model: {type(prior).__name__} cannot be governed by an ARD.")

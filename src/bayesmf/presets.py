@@ -1,4 +1,4 @@
-"""The paper's table of models: sixteen names, each a likelihood, two priors and hyperpriors.
+"""The table of models: the paper's sixteen and more, each a likelihood, two priors, hyperpriors.
 
 Defaults are the paper's hyperparameters. Where the paper contradicts itself:
 
@@ -30,6 +30,7 @@ from bayesmf.priors import (
     L21,
     Exponential,
     Gamma,
+    Horseshoe,
     Laplace,
     MultivariateNormal,
     Normal,
@@ -54,6 +55,8 @@ class Preset(NamedTuple):
     rows: Callable[[Hyper], Prior]
     cols: Callable[[Hyper], Prior]
     defaults: dict[str, Any]
+    good_for: str
+    paper: bool = True
 
 
 def _normal(h: Hyper) -> Prior:
@@ -98,35 +101,56 @@ _VOLUME = {"gamma": None, "log10_gamma": None, "ridge": None, "lambda": 0.1}
 
 # fmt: off
 PRESETS: dict[str, Preset] = {
-    "GGG":  Preset(REAL, Gaussian, _normal, _normal, {"lambda": 0.1}),
+    "GGG":  Preset(REAL, Gaussian, _normal, _normal, {"lambda": 0.1},
+                   "a plain start, when the rank is known"),
     "GGGU": Preset(REAL, Gaussian, lambda h: Normal(h.lambda_, "entries"),
-                   lambda h: Normal(h.lambda_, "entries"), {"lambda": 0.1}),
-    "GGGA": Preset(REAL, Gaussian, _normal_ard, _normal_ard, _ARD),
+                   lambda h: Normal(h.lambda_, "entries"), {"lambda": 0.1},
+                   "comparisons with GGG: the same model, sampled entry by entry"),
+    "GGGA": Preset(REAL, Gaussian, _normal_ard, _normal_ard, _ARD,
+                   "the rank is not known: factors without use switch themselves off"),
     "GGGW": Preset(REAL, Gaussian, _normal_wishart, _normal_wishart,
-                   {"mu0": 0.0, "beta0": 1.0, "nu0": None, "W0": 1.0}),
-    "GLL":  Preset(REAL, Gaussian, _laplace, _laplace, {"eta": math.sqrt(10)}),
+                   {"mu0": 0.0, "beta0": 1.0, "nu0": None, "W0": 1.0},
+                   "factors that are correlated or far from zero on average"),
+    "GLL":  Preset(REAL, Gaussian, _laplace, _laplace, {"eta": math.sqrt(10)},
+                   "factors of which few entries are large"),
     "GLLI": Preset(REAL, Gaussian, _laplace_inverse_gaussian, _laplace_inverse_gaussian,
-                   {"mu": None, "lambda": None, "reading": "scale"}),
+                   {"mu": None, "lambda": None, "reading": "scale"},
+                   "as GLL, with a scale for every entry that the data decide"),
     "GVG":  Preset(REAL, Gaussian, lambda h: Volume(h.gamma, h.log10_gamma, "real", h.ridge),
-                   _normal, _VOLUME),
-    "GEE":  Preset(NONNEGATIVE, Gaussian, _exponential, _exponential, {"lambda": 0.1}),
-    "GEEA": Preset(NONNEGATIVE, Gaussian, _exponential_ard, _exponential_ard, _ARD),
+                   _normal, _VOLUME,
+                   "row factors that span as little volume as the data allow"),
+    "GEE":  Preset(NONNEGATIVE, Gaussian, _exponential, _exponential, {"lambda": 0.1},
+                   "parts that only add up, many entries near zero"),
+    "GEEA": Preset(NONNEGATIVE, Gaussian, _exponential_ard, _exponential_ard, _ARD,
+                   "parts that only add up, when their number is not known"),
     "GTT":  Preset(NONNEGATIVE, Gaussian, lambda h: TruncatedNormal(h.mu_U, h.tau_U),
                    lambda h: TruncatedNormal(h.mu_V, h.tau_V),
-                   {"mu_U": 0.0, "tau_U": 0.1, "mu_V": 0.0, "tau_V": 0.1}),
+                   {"mu_U": 0.0, "tau_U": 0.1, "mu_V": 0.0, "tau_V": 0.1},
+                   "parts that only add up, small entries hardly shrunk"),
     "GTTN": Preset(NONNEGATIVE, Gaussian, _truncated_hyper, _truncated_hyper,
-                   {"mu_mu": 0.0, "tau_mu": 0.1, "a": 1.0, "b": 1.0}),
+                   {"mu_mu": 0.0, "tau_mu": 0.1, "a": 1.0, "b": 1.0},
+                   "as GTT, with a mean and a precision for every entry that the data decide"),
     "GL21": Preset(NONNEGATIVE, Gaussian, lambda h: L21(h.lambda_), lambda h: L21(h.lambda_),
-                   {"lambda": 0.1}),
-    "GEG":  Preset(SEMI, Gaussian, _exponential, _normal, {"lambda": 0.1}),
+                   {"lambda": 0.1},
+                   "parts that only add up, few of them in any one row"),
+    "GEG":  Preset(SEMI, Gaussian, _exponential, _normal, {"lambda": 0.1},
+                   "mixtures: nonnegative weights of signed profiles"),
     "GVnG": Preset(SEMI, Gaussian, lambda h: Volume(h.gamma, h.log10_gamma, "nonnegative", h.ridge),
-                   _normal, _VOLUME),
+                   _normal, _VOLUME,
+                   "mixtures whose weights span as little volume as the data allow"),
     "PGG":  Preset(COUNTS, Poisson, lambda h: Gamma(h.a, h.b), lambda h: Gamma(h.a, h.b),
-                   {"a": 1.0, "b": 1.0}),
+                   {"a": 1.0, "b": 1.0},
+                   "counts, whose noise grows with their size"),
     "PGGG": Preset(COUNTS, Poisson, _gamma_hyper, _gamma_hyper,
-                   {"a": 1.0, "a_prime": 1.0, "b_prime": 1.0}),
+                   {"a": 1.0, "a_prime": 1.0, "b_prime": 1.0},
+                   "counts, when rows and columns differ much in size"),
+    "GHH":  Preset(REAL, Gaussian, lambda h: Horseshoe(h.scale), lambda h: Horseshoe(h.scale),
+                   {"scale": 1.0},
+                   "factors of which most entries are zero and a few are large", paper=False),
 }
 # fmt: on
+#: The sixteen models of the paper.
+PAPER = tuple(name for name, row in PRESETS.items() if row.paper)
 
 _NOISE = {"alpha_tau": 1.0, "beta_tau": 1.0}
 
@@ -145,12 +169,12 @@ def hyperparameters(name: str) -> dict[str, Any]:
 
 
 def preset(name: str, **values: Any) -> Model:
-    """Return a model of the paper by name, with any hyperparameter changed.
+    """Return a model of the table by name, with any hyperparameter changed.
 
     Parameters
     ----------
     name
-        One of the sixteen names, such as "GGGA".
+        One of the names in `PRESETS`, such as "GGGA".
     **values
         Hyperparameters by the names that `hyperparameters` lists; ``lambda_`` may be written for
         "lambda", which Python reserves.

@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import stats
 
+from added import ADDED
+
 Density = Callable[[np.ndarray, dict[str, Any]], float]
 
 
@@ -192,6 +194,8 @@ TABLE: dict[str, Callable[..., Plain]] = {
     "PGG": lambda K, a=1.0, b=1.0: _both(gamma(a, b), noise=None),
     "PGGG": lambda K, a=1.0, a_prime=1.0, b_prime=1.0: _both(
         gamma_hyper(a, a_prime, b_prime), noise=None),
+    **{name: lambda K, own=own, **hyper: _both(own.density(**hyper))
+       for name, own in ADDED.items()},
 }
 # fmt: on
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 from scipy import stats
 
+from added import ADDED
 from bayesmf import ObservedMatrix, Problem, _jit, preset, updates
 from bayesmf import distributions as dist
 from bayesmf.biases import Biases
@@ -45,6 +46,7 @@ SETTINGS = {
     "GVnG": {"gamma": 0.1, "lambda": 1.0, "ridge": 0.0, **_WEAK_DATA},
     "PGG": {"a": 1.5, "b": 1.0},
     "PGGG": {"a": 1.5, "a_prime": 3.0, "b_prime": 1.0},
+    **{name: own.settings for name, own in ADDED.items()},
 }
 # Further settings of a preset that take another path through the code, by name.
 VARIANTS = {
@@ -308,6 +310,9 @@ def _scores(gap, variance):
 def _pull(prior, X, h):
     """For each factor, n plus the derivative of the log prior along X_k -> c X_k at c = 1."""
     n, kind = len(X), type(prior).__name__
+    for own in ADDED.values():
+        if own.prior is type(prior):
+            return n + own.slope(X, h)
     if kind == "Normal":
         return n - h["precision"] * (X**2).sum(axis=0)
     if kind == "MultivariateNormal":

@@ -11,6 +11,7 @@ from unittest import mock
 import numpy as np
 import pytest
 
+from added import ADDED
 from bayesmf import biases, sampler, updates
 from bayesmf import distributions as dist
 from bayesmf.biases import Biases
@@ -375,6 +376,19 @@ MUTATIONS = {
         "scale", "GLLI", InverseGaussian, "rescale", lambda *_: {}
     ),
 }  # fmt: skip
+
+
+def broken_additions():
+    for name, own in ADDED.items():
+        for what, (check, method, change) in own.broken.items():
+            method, _, part = method.partition(": ")
+            yield (
+                f"{name}: {what}",
+                Mutation(check, name, own.prior, method, step(part, change) if part else change),
+            )
+
+
+MUTATIONS |= dict(broken_additions())
 
 
 @pytest.mark.parametrize("data", ["sparse, K = 3", "dense, K = 3"])

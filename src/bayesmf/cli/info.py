@@ -11,25 +11,6 @@ from typing import Any
 
 from bayesmf.cli.tools import command
 
-#: What each model is good for, in the order of the paper's table.
-GOOD_FOR = {
-    "GGG": "a plain start, when the rank is known",
-    "GGGU": "comparisons with GGG: the same model, sampled entry by entry",
-    "GGGA": "the rank is not known: factors without use switch themselves off",
-    "GGGW": "factors that are correlated or far from zero on average",
-    "GLL": "factors of which few entries are large",
-    "GLLI": "as GLL, with a scale for every entry that the data decide",
-    "GVG": "row factors that span as little volume as the data allow",
-    "GEE": "parts that only add up, many entries near zero",
-    "GEEA": "parts that only add up, when their number is not known",
-    "GTT": "parts that only add up, small entries hardly shrunk",
-    "GTTN": "as GTT, with a mean and a precision for every entry that the data decide",
-    "GL21": "parts that only add up, few of them in any one row",
-    "GEG": "mixtures: nonnegative weights of signed profiles",
-    "GVnG": "mixtures whose weights span as little volume as the data allow",
-    "PGG": "counts, whose noise grows with their size",
-    "PGGG": "counts, when rows and columns differ much in size",
-}
 _OPTIONAL = {
     "pandas": "tables",
     "pyarrow": "Parquet files",
@@ -53,7 +34,7 @@ def add(commands: Any) -> None:
         (
             "models",
             _models,
-            "list the sixteen models, their settings and what each is good for",
+            "list the models, their settings and what each is good for",
             "A setting is changed with bayesmf fit --set name=value; none means that the rank\n"
             "or the data decide.",
         ),
@@ -110,7 +91,7 @@ def _models(options: argparse.Namespace) -> int:
             "columns": _prior(preset(name).cols),
             "support": row.group if row.likelihood.name != "Poisson" else "nonnegative",
             "hyperparameters": hyperparameters(name),
-            "good_for": GOOD_FOR[name],
+            "good_for": row.good_for,
         }
         for name, row in PRESETS.items()
     ]

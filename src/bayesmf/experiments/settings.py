@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from bayesmf._errors import ModelError
-from bayesmf.presets import PRESETS
+from bayesmf.presets import PAPER
 
 BASELINES = {"NMF": "NMF", "row_average": "row-average", "column_average": "column-average"}
-MODELS = (*PRESETS, "NMF")  # the seventeen methods
+MODELS = (*PAPER, "NMF")  # the seventeen methods
 AVERAGES = ("row_average", "column_average")
 
 EXPERIMENTS = {

@@ -8,20 +8,11 @@ Methods take ``h``, a dictionary with the values of all hyperparameters, whether
 numbers or variables of the chain.
 """
 
-from bayesmf.priors.base import Prior, Setting
-from bayesmf.priors.nonnegative import L21, Exponential, Gamma, TruncatedNormal
-from bayesmf.priors.real import Laplace, MultivariateNormal, Normal
-from bayesmf.priors.volume import Volume
+# ruff: noqa: F403  each module says what it exports; a new prior is exported where it is written
+from bayesmf.priors import base, nonnegative, real, volume
+from bayesmf.priors.base import *
+from bayesmf.priors.nonnegative import *
+from bayesmf.priors.real import *
+from bayesmf.priors.volume import *
 
-__all__ = [
-    "L21",
-    "Exponential",
-    "Gamma",
-    "Laplace",
-    "MultivariateNormal",
-    "Normal",
-    "Prior",
-    "Setting",
-    "TruncatedNormal",
-    "Volume",
-]
+__all__ = [*base.__all__, *nonnegative.__all__, *real.__all__, *volume.__all__]

@@ -11,6 +11,8 @@ from bayesmf.hyperpriors import ARD, Steps, Values
 from bayesmf.streams import Array, Stream
 from bayesmf.terms import EntryTerms, GammaTerms, RowTerms, ScaleTerms, VolumeTerms
 
+__all__ = ["Prior", "Setting"]
+
 
 class Setting(NamedTuple):
     """What a default may depend on: the rank, this side's and the other side's length, the data."""

@@ -15,6 +15,8 @@ from bayesmf.priors.base import Prior
 from bayesmf.streams import Array, Stream
 from bayesmf.terms import EntryTerms, GammaTerms, ScaleTerms, per_entry, per_factor
 
+__all__ = ["L21", "Exponential", "Gamma", "TruncatedNormal"]
+
 
 @dataclass(frozen=True)
 class Exponential(Prior):

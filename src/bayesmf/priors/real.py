@@ -1,4 +1,4 @@
-"""Real-valued priors: normal, multivariate normal, Laplace."""
+"""Real-valued priors: normal, multivariate normal, Laplace, horseshoe."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from bayesmf.hyperpriors import ARD, InverseGaussian, NormalInverseWishart, Step
 from bayesmf.priors.base import Prior, Setting
 from bayesmf.streams import Array, Stream
 from bayesmf.terms import EntryTerms, RowTerms, ScaleTerms, per_factor
+
+__all__ = ["Horseshoe", "Laplace", "MultivariateNormal", "Normal"]
 
 
 @dataclass(frozen=True)
@@ -146,3 +148,50 @@ class Laplace(Prior):
 
     def rescale(self, h: Values, c: Array) -> Values:
         return self.scale.rescale(h, c) if isinstance(self.scale, InverseGaussian) else {}
+
+
+@dataclass(frozen=True)
+class Horseshoe(Prior):
+    """Normal entries whose standard deviations are a local times an overall half-Cauchy variable.
+
+    The overall one belongs to a factor and has this ``scale``, the local ones have scale 1. The
+    chain holds inverse squares: if a ~ Gamma(1/2, s^-2) and p ~ Gamma(1/2, a), then p^(-1/2) is
+    half-Cauchy with scale s, and all conditionals are gammas (Makalic and Schmidt, 2016).
+    """
+
+    scale: float = 1.0
+    common: ClassVar[tuple[str, ...]] = ("overall", "overall_rate")
+
+    def __post_init__(self) -> None:
+        positive(self, scale=self.scale)
+
+    def terms(self, h: Values, K: int) -> RowTerms:
+        return RowTerms(np.zeros((K, K)), h["local"] * h["overall"], np.zeros((1, K)))
+
+    def updates(self, X: Array, h: Values) -> Steps:
+        yield "local", dist.Gamma(1.0, h["local_rate"] + 0.5 * h["overall"] * X**2)
+        yield "local_rate", dist.Gamma(1.0, 1.0 + h["local"])
+        squares = (h["local"] * X**2).sum(axis=0)
+        yield "overall", dist.Gamma(0.5 * (1 + len(X)), h["overall_rate"] + 0.5 * squares)
+        yield "overall_rate", dist.Gamma(1.0, self.scale**-2.0 + h["overall"])
+
+    def draw(self, stream: Stream, n: int, K: int, shared: Values) -> tuple[Array, Values]:
+        own: Values = {}
+        for name, shape, rate in (("local", (n, K), 1.0), ("overall", (K,), self.scale**-2.0)):
+            own[f"{name}_rate"] = dist.Gamma(0.5, rate).draw(stream, shape)
+            own[name] = dist.Gamma(0.5, own[f"{name}_rate"]).draw(stream, shape)
+        return dist.Normal(0.0, own["local"] * own["overall"]).draw(stream, (n, K)), own
+
+    def log_density(self, X: Array, h: Values) -> float:
+        total = dist.Normal(0.0, h["local"] * h["overall"]).log_density(X).sum()
+        for name, rate in (("local", 1.0), ("overall", self.scale**-2.0)):
+            total += dist.Gamma(0.5, h[f"{name}_rate"]).log_density(h[name]).sum()
+            total += dist.Gamma(0.5, rate).log_density(h[f"{name}_rate"]).sum()
+        return float(total)
+
+    def scale_terms(self, X: Array, h: Values) -> ScaleTerms:
+        """The overall precision moves along, so that only its own density answers."""
+        return ScaleTerms.of(X.shape[1], -1.0, {-2: 2 * h["overall_rate"] * h["overall"]})
+
+    def rescale(self, h: Values, c: Array) -> Values:
+        return {"overall": h["overall"] / c**2}

@@ -16,6 +16,8 @@ from bayesmf.priors.base import Prior, Setting
 from bayesmf.streams import Array, Stream
 from bayesmf.terms import ScaleTerms, VolumeTerms
 
+__all__ = ["Volume"]
+
 
 @dataclass(frozen=True)
 class Volume(Prior):

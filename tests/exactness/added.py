@@ -1,0 +1,79 @@
+"""Priors beyond the paper's: what the exactness suite has to know about each, in one list.
+
+The suite knows everything else from the preset's row. A density is written from its definition
+with SciPy, nothing of the library in it; a broken formula is one that the conditional ratios must
+notice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import stats
+
+from bayesmf.priors import Horseshoe, Prior
+
+
+class Added(NamedTuple):
+    """A preset whose two sides have the same new prior.
+
+    ``density``: maker of the log density of factors and hyper-variables from the hyperparameters.
+    ``settings``: hyperparameters of the chain tests. ``slope``: the derivative of the log density
+    along X_k -> c X_k at c = 1. ``broken``: what is broken -> (check, method, how its result
+    changes); a step of `updates` is "updates: its name".
+    """
+
+    prior: type[Prior]
+    density: Callable[..., Callable[[np.ndarray, dict[str, Any]], float]]
+    settings: dict[str, float]
+    slope: Callable[[np.ndarray, dict[str, Any]], np.ndarray]
+    broken: dict[str, tuple[str, str, Callable]]
+
+
+def horseshoe(scale: float = 1.0):
+    def density(X, v):
+        deviation = (v["local"] * v["overall"]) ** -0.5
+        total = stats.norm.logpdf(X, 0, deviation).sum()
+        for name, width in (("local", 1.0), ("overall", scale)):
+            total += stats.gamma.logpdf(v[name], 0.5, scale=1 / v[f"{name}_rate"]).sum()
+            total += stats.gamma.logpdf(v[f"{name}_rate"], 0.5, scale=width**2).sum()
+        return total
+
+    return density
+
+
+ADDED = {
+    "GHH": Added(
+        Horseshoe,
+        horseshoe,
+        {"scale": 0.7},
+        lambda X, v: -(v["local"] * v["overall"] * X**2).sum(axis=0),
+        {
+            "variance for precision": (
+                "factors", "terms", lambda t, *_: t._replace(diagonal=1 / t.diagonal)
+            ),
+            "local precisions without the overall one": (
+                "hyper", "updates: local",
+                lambda d, prior, X, h: type(d)(1.0, h["local_rate"] + 0.5 * X**2),
+            ),
+            "local rates without their 1": (
+                "hyper", "updates: local_rate", lambda d, *_: type(d)(1.0, d.rate - 1.0)
+            ),
+            "overall precision counts the rows twice": (
+                "hyper", "updates: overall",
+                lambda d, prior, X, h: type(d)(d.shape + 0.5 * len(X), d.rate),
+            ),
+            "overall rate of scale 1": (
+                "hyper", "updates: overall_rate",
+                lambda d, prior, X, h: type(d)(1.0, 2.0 + h["overall"]),
+            ),
+            "scale move without the 2": (
+                "scale", "scale_terms",
+                lambda t, *_: t._replace(log_weights=t.log_weights - np.log(2.0)),
+            ),
+            "scale move leaves the overall precision": ("scale", "rescale", lambda *_: {}),
+        },
+    ),
+}  # fmt: skip
