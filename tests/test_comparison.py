@@ -1,5 +1,10 @@
 """Comparison of models: the race, its statistics, the recommendation, and what is said of data."""
 
+import signal
+import subprocess
+import sys
+import time
+
 import numpy as np
 import pytest
 
@@ -181,3 +186,34 @@ def test_the_report_is_one_page(found, tmp_path):
     assert "A &lt;b&gt;title&lt;/b&gt;" in text and "bayesmf compare x.csv" in text
     assert found.recommendation.split(":")[0] in text
     assert isinstance(found, Comparison)
+
+
+def test_an_interrupt_ends_the_race_and_stores_no_half_trial(tmp_path):
+    """Sent when a trial is drawing; before, its few draws would have passed for the whole."""
+    code = (
+        "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "import numpy as np\n"
+        "from bayesmf import compare, sample\n"
+        "from bayesmf.comparison import result\n"
+        "X = np.random.default_rng(0).normal(size=(60, 40))\n"
+        "result.BUDGETS['quick'] = (3, 10, 10**5)\n"
+        "sample(X, 'GGG', 2, draws=1)\n"
+        "print('ready', flush=True)\n"
+        "compare(X, ['GGG'], [2], budget='quick', store='trials')\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stdout.readline() == b"ready\n"
+    time.sleep(3)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert b"KeyboardInterrupt" in errors
+    assert not list((tmp_path / "trials").rglob("*.json"))
+
+
+def test_values_in_a_unit_far_from_one_are_noted():
+    X = matrix()
+    for unit, noted in ((1e-4, True), (1.0, False), (1e6, True)):
+        notes = inspect(ObservedMatrix.of(unit * X))
+        assert any("another unit" in note for note in notes) == noted

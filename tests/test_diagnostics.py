@@ -196,3 +196,10 @@ def test_pit_is_uniform_for_calibrated_draws_and_not_for_others(counts):
 def test_draws_of_the_wrong_shape_are_refused():
     with pytest.raises(DataError, match=r"\(draws, 2\)"):
         metrics.crps([1.0, 2.0], [[1.0], [2.0]])
+
+
+def test_biases_that_were_not_kept_leave_the_cells_out():
+    posterior = sample(
+        low_rank(), "GGG", 2, draws=30, burn_in=30, random_state=0, biases=True, keep=("U", "V")
+    )
+    assert posterior.summary().cell_rhat.size == 0

@@ -22,6 +22,7 @@ from bayesmf import (
 )
 from bayesmf._errors import DataError, ModelError
 from bayesmf.presets import PRESETS
+from conftest import small_matrix
 
 # Most runs here are short; the tests of the warning turn it on again.
 pytestmark = pytest.mark.filterwarnings("ignore::bayesmf.ConvergenceWarning")
@@ -337,3 +338,15 @@ def test_the_same_seed_gives_the_same_predictions_for_any_threads():
     np.testing.assert_array_equal(one.sample_predictive(5), two.sample_predictive(5))
     quantiles = [mf.predict(quantiles=[0.1])[1] for mf in (one, two)]
     np.testing.assert_array_equal(*quantiles)
+
+
+def test_masked_arrays_and_triples_mean_what_they_mean_elsewhere():
+    X = small_matrix()
+    rows, cols = np.nonzero(~np.isnan(X))
+    forms = (X, np.ma.masked_invalid(X), (rows, cols, X[rows, cols]))
+    means = [
+        BayesianMF("GGG", 2, draws=20, burn_in=5, random_state=0).fit(form).predict()
+        for form in forms
+    ]
+    for mean in means[1:]:
+        np.testing.assert_array_equal(mean, means[0])

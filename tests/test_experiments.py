@@ -1,5 +1,6 @@
 """The study: tasks, splits, store, runner, tables and observations, on matrices that ship along."""
 
+import importlib
 import json
 import os
 import signal
@@ -388,3 +389,11 @@ def test_datasets_are_listed(capsys):
     assert "drug_sensitivity" in capsys.readouterr().out
     assert main(["datasets", "--json"]) == 0
     assert {row["name"] for row in json.loads(capsys.readouterr().out)} >= {"GDSC", "digits"}
+
+
+def test_a_scheduler_that_does_not_answer_is_named(tmp_path, monkeypatch):
+    pytest.importorskip("distributed", reason="Dask is not installed")
+    client = importlib.import_module("distributed").Client
+    monkeypatch.setattr("distributed.Client", lambda address, timeout: client(address, timeout=1))
+    with pytest.raises(ModelError, match="9: no scheduler answers there"):
+        run_all(some_tasks(), Store(tmp_path), dask="tcp://127.0.0.1:9")

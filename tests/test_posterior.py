@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from bayesmf import DataError, ModelError, sample
+from bayesmf.sampling import sample_whole
 from conftest import models, small_matrix
 
 X = small_matrix()
@@ -189,3 +190,21 @@ def test_half_given_cells_are_refused():
         run().predict([1])
     with pytest.raises(ModelError, match="method must be"):
         run().predict(method="median")
+
+
+def test_the_seed_of_a_run_repeats_it():
+    first = run(random_state=None)
+    again = run(random_state=first.settings["seed"])
+    np.testing.assert_array_equal(first.mean, again.mean)
+    assert not first.interrupted
+
+
+@pytest.mark.usefixtures("interruptible")
+def test_a_result_that_must_be_whole_is_not_cut_short():
+    def interrupt(event):
+        if event.sweep == 9:
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.2)
+
+    with pytest.raises(KeyboardInterrupt):
+        sample_whole(small_matrix(), "GGG", 2, draws=10_000, burn_in=2, progress=interrupt)

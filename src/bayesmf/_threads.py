@@ -13,8 +13,10 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import cache
 from itertools import pairwise
 from types import FrameType
+from typing import Any
 
 import numpy as np
 
@@ -48,11 +50,17 @@ def count(n_jobs: int | None) -> int:
     return n_jobs if n_jobs > 0 else max(1, (cores or 1) + 1 + n_jobs)
 
 
-def run(task: Callable[[int, int], object], bounds: Sequence[int], threads: int) -> None:
+def run(
+    task: Callable[[int, int], object], bounds: Sequence[int], threads: int, joined: bool = False
+) -> None:
     """Call ``task(start, stop)`` for every pair of neighbouring bounds, on up to ``threads``.
 
-    The calling thread works too, so that one block, or one thread, costs nothing extra.
+    The calling thread works too, so that one block, or one thread, costs nothing extra. ``joined``
+    says that blocks may be joined without a change in any result; one thread then gets all of them
+    in one call, and competes less for the interpreter's lock.
     """
+    if joined and threads == 1 and len(bounds) > 2:
+        bounds = bounds[:: len(bounds) - 1]
     blocks = deque(pairwise(bounds))
 
     def work() -> None:
@@ -87,6 +95,38 @@ def balanced_bounds(cost: np.ndarray, blocks: int) -> list[int]:
     goals = total[-1] * np.arange(1, max(1, blocks)) / max(1, blocks)
     inner = np.searchsorted(total, goals)
     return sorted({0, len(cost), *(int(i) for i in inner)})
+
+
+@cache
+def _blas() -> Any:
+    """The libraries of matrix products in this process, looked up once."""
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
+
+
+_blas_lock = threading.Lock()
+_blas_users: list[Any] = []  # the first has what the last will put back
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Context in which matrix products use one thread: ours are the parallel ones.
+
+    Threads may be in it together, and in it again: the first one sets the limit, the last one
+    lifts it, and all others pay nothing.
+    """
+    with _blas_lock:
+        _blas_users.append(None if _blas_users else _blas().limit(limits=1, user_api="blas"))
+    try:
+        yield
+    finally:
+        with _blas_lock:
+            if len(_blas_users) == 1:
+                _blas_users[0].restore_original_limits()
+                _blas_users.clear()
+            else:
+                _blas_users.pop()
 
 
 @contextmanager

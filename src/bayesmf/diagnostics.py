@@ -157,7 +157,7 @@ def summarise(posterior: Posterior, n_cells: int, screen: int | None = None) -> 
             for k in range(ordered.shape[2]):
                 series[f"{name}, {k + 1}. smallest"] = ordered[:, :, k]
     found, cells = [diagnose(name, draws) for name, draws in series.items()], np.empty(0)
-    if {"U", "V"} <= set(kept):
+    if _knows_cells(posterior):
         I, J = posterior.shape  # noqa: E741
         rows = I if screen is None else min(I, max(1, screen // J))
         chosen = np.linspace(0, I - 1, rows).round().astype(int)
@@ -169,6 +169,12 @@ def summarise(posterior: Posterior, n_cells: int, screen: int | None = None) -> 
     return Summary(
         posterior.model.name, settings["chains"], draws, trusted, tuple(advice), tuple(found), cells
     )
+
+
+def _knows_cells(posterior: Posterior) -> bool:
+    """Whether all was kept that predictions of cells are made of."""
+    biases = {"bias.mean", "bias.rows", "bias.cols"} if posterior.model.biases else set()
+    return {"U", "V"} | biases <= set(posterior.draws)
 
 
 def _by_chain(posterior: Posterior) -> tuple[Array, Array]:

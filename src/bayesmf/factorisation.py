@@ -92,6 +92,8 @@ class Factorisation(BaseEstimator):
 
     def _read(self, X: Any, reset: bool) -> ObservedMatrix:
         """Check a matrix as scikit-learn does, and keep its labels and its missing entries."""
+        if isinstance(X, (np.ma.MaskedArray, tuple)):  # which scikit-learn would misread
+            X = ObservedMatrix.of(X)
         if isinstance(X, ObservedMatrix):
             if reset:
                 self.n_features_in_ = X.shape[1]

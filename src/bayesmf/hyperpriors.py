@@ -18,7 +18,7 @@ from scipy import special
 from bayesmf import distributions as dist
 from bayesmf._errors import ModelError
 from bayesmf.streams import Array, Stream
-from bayesmf.terms import ScaleTerms
+from bayesmf.terms import ScaleTerms, over_rows
 
 Values: TypeAlias = dict[str, Array]
 Steps: TypeAlias = Iterator[tuple[str, dist.Distribution]]
@@ -107,7 +107,7 @@ class NormalInverseWishart:
     def updates(self, X: Array, h: Values) -> Steps:
         """Precision with the mean integrated out, then the mean."""
         n, K = X.shape
-        centre = X.sum(axis=0) / n
+        centre = over_rows(X) / n
         gap, deviation = np.asarray(self.mean) - centre, X - centre
         shift = self.beta * n / (self.beta + n) * (gap[:, None] * gap)
         scale = self.scale + deviation.T @ deviation + shift
@@ -197,7 +197,7 @@ class InverseGaussian:
         """Eta moves along: as c under "scale", as 1 / c^2 under "rate"."""
         a, b = self._ab
         n, K = h["eta"].shape
-        up, down = h["eta"].sum(axis=0), (1 / h["eta"]).sum(axis=0)
+        up, down = over_rows(h["eta"]), over_rows(1 / h["eta"])
         if self.reading == "scale":
             return ScaleTerms.of(K, -0.5 * n, {1: a * up, -1: b * down})
         return ScaleTerms.of(K, n, {-2: a * up, 2: b * down})
@@ -262,8 +262,8 @@ class TruncatedNormalHyper:
             return None
         n, K = h["mean"].shape
         weights = {
-            2: self.precision * (h["mean"] ** 2).sum(axis=0),
-            -2: 2 * self.rate * h["precision"].sum(axis=0),
+            2: self.precision * over_rows(h["mean"] ** 2),
+            -2: 2 * self.rate * over_rows(h["precision"]),
         }
         return ScaleTerms.of(K, -2 * (self.shape - 1) * n, weights)
 

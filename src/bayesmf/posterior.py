@@ -84,7 +84,8 @@ class Posterior:
     notes
         What should be known about this run, in sentences.
     settings
-        How the run was made: draws, burn_in, thin, chains, init, scale_move and the seed.
+        How the run was made: draws, burn_in, thin, chains, init, scale_move and the seed, which
+        as ``random_state`` makes the same run again.
     """
 
     model: Model
@@ -114,6 +115,11 @@ class Posterior:
                 f"{self.model.name} has no noise precision: its likelihood is Poisson."
             )
         return self.draws["noise_precision"]
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether an interrupt ended the run early; `notes` says what was kept."""
+        return bool(self.settings.get("interrupted"))
 
     def predict(
         self, rows: Any = None, cols: Any = None, *, method: str = "mean", return_std: bool = False

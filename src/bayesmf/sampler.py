@@ -14,10 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from threadpoolctl import ThreadpoolController
 
+from bayesmf import _threads, updates
 from bayesmf import distributions as dist
-from bayesmf import updates
 from bayesmf._errors import ModelError
 from bayesmf._files import replacing
 from bayesmf.biases import augmented, without
@@ -114,7 +113,6 @@ class Problem:
     n_components: int
     scale_move: bool = True
     threads: int = 1
-    _blas: ThreadpoolController = field(default_factory=ThreadpoolController, repr=False)
 
     @classmethod
     def of(cls, X: Any, model: Model, n_components: int, **options: Any) -> Problem:
@@ -146,10 +144,6 @@ class Problem:
         one = ObservedMatrix.of(np.ones((1, 1)))
         return list(initial_state(replace(self, X=one), "prior", 0).variables())
 
-    def one_blas_thread(self) -> Any:
-        """Context in which matrix products use one thread: ours are the parallel ones."""
-        return self._blas.limit(limits=1, user_api="blas")
-
 
 def check_init(init: str) -> None:
     """Refuse a start of unknown name."""
@@ -169,7 +163,7 @@ def initial_state(
     X, model, K = problem.X, problem.model, problem.n_components
     seed = seed_words(random_state)
     stream = Stream(seed, chain, 0, problem.threads)
-    with problem.one_blas_thread():
+    with _threads.one_blas_thread():
         shared: Values = {}
         if model.shared_ard:
             shared["relevance"] = model.shared_ard.prior().draw(stream, (K,))
@@ -230,7 +224,7 @@ def sweep(problem: Problem, state: State) -> State:
     """One Gibbs sweep: a new state; the old one is left as it was."""
     stream = Stream(state.seed, state.chain, state.sweep + 1, problem.threads)
     state = replace(state.copy(), sweep=state.sweep + 1)
-    with problem.one_blas_thread():
+    with _threads.one_blas_thread():
         if problem.scale_move and state.sweep > 1:  # a mere starting point has no scale to move
             move_scales(problem, state, stream)
         if problem.model.biases:

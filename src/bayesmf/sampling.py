@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayesmf import _threads
+from bayesmf import __version__, _threads
 from bayesmf._errors import ModelError, nearest
 from bayesmf.biases import Biases
 from bayesmf.model import Model
@@ -124,6 +124,14 @@ def sample(
     return _gather(plan, memory, _run_chains(plan, memory, workers, progress))
 
 
+def sample_whole(*arguments: Any, **options: Any) -> Posterior:
+    """As `sample`, for a result that is of use only if it is whole: an interrupt raises."""
+    posterior = sample(*arguments, **options)
+    if posterior.interrupted:
+        raise KeyboardInterrupt
+    return posterior
+
+
 def _check_numbers(n_jobs: int | None, **least: tuple[int, int]) -> None:
     """Refuse counts that are not whole numbers or too small; each comes as (value, least)."""
     for name, (value, smallest) in least.items():
@@ -211,7 +219,7 @@ class _Plan(NamedTuple):
             "burn_in": self.burn_in, "thin": self.thin, "chains": self.chains, "init": self.init,
             "scale_move": self.problem.scale_move, "seed": self.seed.entropy, "keep": self.keep,
             "cells": None if self.cells is None else [c.tolist() for c in self.cells],
-            "data": fingerprint(self.problem.X),
+            "data": fingerprint(self.problem.X), "bayesmf": __version__,
         }  # fmt: skip
 
 
@@ -222,7 +230,7 @@ def _run_chains(
     report, close = _reporter(plan, progress)
     numbers = range(plan.chains)
     with (
-        plan.problem.one_blas_thread(),
+        _threads.one_blas_thread(),
         ThreadPoolExecutor(workers) as pool,
         _threads.interrupts() as stop,
     ):
@@ -356,5 +364,6 @@ def _gather(plan: _Plan, memory: Memory, runs: list[ChainRun]) -> Posterior:
         settings={
             "draws": done, "burn_in": plan.burn_in, "thin": plan.thin, "chains": len(runs),
             "init": plan.init, "scale_move": problem.scale_move, "seed": plan.seed.entropy,
+            "interrupted": not whole,
         },
     )  # fmt: skip

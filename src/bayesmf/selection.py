@@ -12,7 +12,7 @@ from bayesmf.metrics import mse
 from bayesmf.model import Model
 from bayesmf.observed import ObservedMatrix
 from bayesmf.posterior import Posterior
-from bayesmf.sampling import sample
+from bayesmf.sampling import sample_whole
 from bayesmf.splits import kfold
 from bayesmf.streams import RandomState, seed_words
 
@@ -37,7 +37,7 @@ def effective_rank(posterior: Posterior, X: ObservedMatrix) -> int:
 def automatic_rank(X: ObservedMatrix, model: Model, **options: Any) -> int:
     """The effective rank of a first fit with more factors than needed, at least one."""
     rank = min(GENEROUS, *X.shape)
-    pilot = sample(X, model, rank, draws=100, burn_in=200, keep=("U", "V"), **options)
+    pilot = sample_whole(X, model, rank, draws=100, burn_in=200, keep=("U", "V"), **options)
     return max(1, effective_rank(pilot, X))
 
 
@@ -68,7 +68,7 @@ def cross_validate(
     errors = []
     parts = kfold(X, folds, np.random.SeedSequence(seed), keep_singles=True)
     for train, (rows, cols, values) in parts:
-        posterior = sample(
+        posterior = sample_whole(
             train, model, n_components, cells=(rows, cols),
             random_state=np.random.SeedSequence(seed), **options,
         )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -11,13 +12,15 @@ from bayesmf._errors import ModelError
 from bayesmf.kernels.fill import COMMON, fill_common, fill_special
 
 Array: TypeAlias = np.ndarray
-RandomState: TypeAlias = int | np.random.Generator | np.random.SeedSequence | None
+RandomState: TypeAlias = int | Sequence[int] | np.random.Generator | np.random.SeedSequence | None
 
 _PARALLEL_DRAWS = 20_000  # below this many draws a second thread costs more than it saves
 
 
 def seed_words(random_state: RandomState) -> Array:
-    """Two 64-bit words that stand for a user's ``random_state``."""
+    """Two 64-bit words that stand for a user's ``random_state``, or are it."""
+    if isinstance(random_state, (list, tuple)) and len(random_state) == 2:
+        return np.array(random_state, dtype=np.uint64)
     if isinstance(random_state, np.random.Generator):
         return random_state.integers(0, 2**64, size=2, dtype=np.uint64)
     if isinstance(random_state, np.random.SeedSequence):
@@ -27,7 +30,8 @@ def seed_words(random_state: RandomState) -> Array:
             raise ModelError(f"random_state must not be negative, got {random_state}.")
         return np.random.SeedSequence(random_state).generate_state(2, np.uint64)
     raise ModelError(
-        "random_state must be None, an integer, a numpy Generator or a SeedSequence, got "
+        "random_state must be None, an integer, a numpy Generator, a SeedSequence or the two "
+        "numbers of another run's seed, got "
         f"{type(random_state).__name__}."
     )
 

@@ -24,6 +24,7 @@ from bayesmf.observed import View
 from bayesmf.streams import Array, Stream
 from bayesmf.terms import EntryTerms, RowTerms, VolumeTerms
 
+_ROWS = 256  # whose Gram matrices one thread keeps at a time
 _SMALL = 1_000_000  # operations below which a second thread costs more than it saves
 
 _local = threading.local()
@@ -106,11 +107,6 @@ class Gram:
         vectors = -(-K // LANES)
         return blocks(self.view, 2 * vectors, 200 + 20 * K + K**3 // 30, 2 + K * vectors, least)
 
-    def products(self, start: int, stop: int) -> Array:
-        """Sums of r f over the rows start..stop, where one matrix product gives them all."""
-        filled, F = self.view.filled, self.data[0]
-        return F[:0] if filled is None else np.matmul(filled[start:stop], F)
-
     def block(self, start: int, stop: int, packed: Array, rhs: Array) -> None:
         """Fill packed (stop - start, K (K + 1) / 2) and rhs (stop - start, K)."""
         gram_rows(start, stop, *self.data, packed, rhs)
@@ -141,10 +137,9 @@ def _draw_rows(view: View, X: Array, F: Array, terms: RowTerms, tau: float, stre
     key, gram = stream.key(), Gram(view, F)
 
     def block(start: int, stop: int) -> None:
-        rhs = gram.products(start, stop)
-        draw_rows(start, stop, key, X, *gram.data, rhs, tau, *terms, *_workspace(X.shape[1]))
+        draw_rows(start, stop, key, X, *gram.data, tau, *terms, *_workspace(X.shape[1]))
 
-    _threads.run(block, gram.bounds(), stream.threads)
+    _threads.run(block, gram.bounds(), stream.threads, joined=True)
 
 
 def _draw_entries(
@@ -165,7 +160,8 @@ def _draw_entries(
                 start, stop, key, X, view.indptr, view.indices, view.values, F, errors, tau, *terms
             )
 
-    _threads.run(block, blocks(view, 4 * X.shape[1], 32 * X.shape[1]), stream.threads)
+    bounds = blocks(view, 4 * X.shape[1], 32 * X.shape[1])
+    _threads.run(block, bounds, stream.threads, joined=True)
     return errors
 
 
@@ -174,7 +170,8 @@ def _draw_volume(
 ) -> None:
     """Rows in sequence: the thread that finds the next block's Gram step done draws the block."""
     key, gram, K = stream.key(), Gram(view, F), X.shape[1]
-    bounds = gram.bounds(32)  # many, because the last of them is drawn by one thread alone
+    # Many blocks, because the last of them is drawn by one thread alone.
+    bounds = gram.bounds(32) if stream.threads > 1 else [*range(0, view.n, _ROWS), view.n]
     waiting = deque([*pairwise(bounds), (view.n, view.n)])  # the last is never done
     done: dict[tuple[int, int], tuple[Array, Array]] = {}
     P, log_det = inverse_moments(X)
@@ -237,6 +234,7 @@ def row_errors(view: View, X: Array, F: Array, threads: int) -> Array:
         ),
         blocks(view, rank, 1),
         threads,
+        joined=True,
     )
     return out
 

@@ -9,7 +9,6 @@ from functools import cached_property
 
 import numpy as np
 from scipy import stats
-from threadpoolctl import ThreadpoolController
 
 from bayesmf import sampler
 from bayesmf.observed import ObservedMatrix
@@ -20,7 +19,6 @@ from cases import Case, Data
 
 TOLERANCE = 1e-9
 GROUPS = ("rows", "cols")
-BLAS = ThreadpoolController()  # looked up once for all problems
 
 
 def matrix(data: Data, rng: np.random.Generator) -> ObservedMatrix:
@@ -56,7 +54,7 @@ class Setup:
         self.gaps: list[float] = []
         self.rng = np.random.default_rng([self.seed, *self.data.shape])
         X = matrix(self.data, self.rng)
-        problem = sampler.Problem.of(X, self.case.model, self.data.rank, _blas=BLAS)
+        problem = sampler.Problem.of(X, self.case.model, self.data.rank)
         self.model, self.X = problem.model, problem.X
         self.plain = self.case.plain(self.data.rank, self.model)
         state = sampler.initial_state(problem, "data", self.seed)

@@ -318,7 +318,7 @@ def _record(
         },
         "noise_sd": None if precision is None else float((precision**-0.5).mean()),
         "train_mse": float(posterior.train_mse[:, settings["burn_in"] :].mean()),
-        "interrupted": (settings["draws"], settings["chains"]) != (options.draws, options.chains),
+        "interrupted": posterior.interrupted,
         "notes": [*_notes(options, X), *posterior.notes],
         "diagnosis": _diagnosis(posterior.summary(screen=_SCREENED)),
         "versions": versions(),

@@ -8,6 +8,7 @@ from bayesmf.observed import ObservedMatrix, View
 from bayesmf.presets import COUNTS, NONNEGATIVE, PRESETS
 
 CAPPED = 0.1  # of the values at the very end of their range
+UNIT = 0.1, 300.0  # standard deviations that the default priors suit
 FEW = 3  # entries below which a row tells little
 
 
@@ -28,6 +29,11 @@ def inspect(X: ObservedMatrix) -> list[str]:
     for view, name in ((X.rows, "Rows"), (X.cols, "Columns")):
         notes += _lines(view, name)
     spread = values.std()
+    if spread > 0 and not UNIT[0] < spread < UNIT[1]:
+        notes.append(
+            f"The values have a standard deviation of {spread:.2g}; priors are made for numbers "
+            "nearer to one, so measure in another unit."
+        )
     if spread > 0:
         heavy = float(np.mean(np.abs(values - values.mean()) > 5 * spread))
         if heavy > 1e-3:

@@ -228,7 +228,7 @@ class Comparison:
             from matplotlib.figure import Figure
         except ImportError:
             raise ModelError(
-                "plot needs matplotlib; install it with: pip install 'bayesmf[figures]'"
+                "plot needs matplotlib; install it with: pip install 'bayesmf[report]'"
             ) from None
         shown = [s for s in self.standings if np.isfinite(s.mse)]
         figure = Figure(figsize=(5, 0.28 * len(shown) + 1), layout="constrained")

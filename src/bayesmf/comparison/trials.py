@@ -15,7 +15,7 @@ from bayesmf.newrows import needed
 from bayesmf.observed import ObservedMatrix
 from bayesmf.predictive import Predictive
 from bayesmf.presets import as_model
-from bayesmf.sampling import sample
+from bayesmf.sampling import sample_whole
 from bayesmf.splits import Triples, fold_numbers, holdout, split_at
 
 BASELINES = {"NMF": "NMF", "row average": "row-average", "column average": "column-average"}
@@ -90,7 +90,7 @@ def _quick_error(trial: Trial, train: ObservedMatrix, test: Triples, rank: int) 
         if trial.model in BASELINES:
             found = baseline(train, "NMF", rank, iterations=300, random_state=seed)
             return mse(test[2], found.predict(test[0], test[1]))
-        posterior = sample(
+        posterior = sample_whole(
             train, as_model(trial.model, None, trial.biases), rank, cells=test[:2],
             draws=max(50, trial.draws // 2), burn_in=max(50, trial.burn_in // 2),
             random_state=seed,
@@ -107,7 +107,7 @@ def _judge(trial: Trial, train: ObservedMatrix, test: Triples, rank: int) -> dic
         fitted = baseline(train, name, rank, iterations=500, random_state=seed)
         return {"mse": mse(test[2], fitted.predict(test[0], test[1]))}
     model = as_model(trial.model, None, trial.biases)
-    posterior = sample(
+    posterior = sample_whole(
         train, model, rank, draws=trial.draws, burn_in=trial.burn_in, random_state=seed,
         keep=needed(model), cells=test[:2],
     )  # fmt: skip

@@ -72,7 +72,7 @@ def drawing() -> Iterator[None]:
         from matplotlib import style
     except ModuleNotFoundError as error:
         raise ModelError(
-            "Figures need matplotlib; install it with: pip install 'bayesmf[figures]'"
+            "Figures need matplotlib; install it with: pip install 'bayesmf[report]'"
         ) from error
     with style.context(["default", RC]):
         yield

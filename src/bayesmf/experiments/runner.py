@@ -107,7 +107,11 @@ def _on_dask(work: Any, tasks: list[T], address: str) -> Iterator[Any]:
         raise ModelError(
             "--dask needs Dask; install it with: pip install 'bayesmf[dask]'"
         ) from None
-    with Client(address, timeout="30s") as client:
+    try:
+        cluster = Client(address, timeout="30s")
+    except (OSError, ValueError) as error:
+        raise ModelError(f"--dask {address}: no scheduler answers there ({error}).") from None
+    with cluster as client:
         futures = [client.submit(work, task, pure=False, retries=_RETRIES) for task in tasks]
         for future in as_completed(futures):
             yield future.result()

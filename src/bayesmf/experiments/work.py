@@ -18,7 +18,7 @@ from bayesmf.experiments.settings import BASELINES, Length
 from bayesmf.experiments.tasks import INNER_RANKS, NARROW, Task
 from bayesmf.metrics import mse, pearson, r2
 from bayesmf.observed import ObservedMatrix
-from bayesmf.sampling import sample
+from bayesmf.sampling import sample_whole
 from bayesmf.splits import Triples, fold_numbers, holdout, split_at
 from bayesmf.streams import Array
 
@@ -91,16 +91,16 @@ def predict(
     }
     if task.protocol == "paper":
         n = settings.length(task.experiment, task.dataset, task.variant, model)
-        posterior = sample(
+        posterior = sample_whole(
             train, model, rank, **_chain(n), init="prior", scale_move=False, **options
         )
         return posterior.predict(method="product_of_means"), {}
     if inner:
         burn_in, draws = _INNER
-        posterior = sample(train, model, rank, burn_in=burn_in, draws=draws, **options)
+        posterior = sample_whole(train, model, rank, burn_in=burn_in, draws=draws, **options)
         return posterior.predict(), {}
     for burn_in, draws in _ROUNDS:
-        posterior = sample(
+        posterior = sample_whole(
             train, model, rank, burn_in=burn_in, draws=draws, chains=2, keep=("U", "V"), **options
         )
         rhat = _rhat(posterior, test)
@@ -162,7 +162,7 @@ def _convergence(task: Task, X: ObservedMatrix) -> Result:
     else:
         assert task.rank is not None
         paper = task.protocol == "paper"
-        fitted = sample(
+        fitted = sample_whole(
             X,
             model,
             task.rank,
@@ -187,7 +187,7 @@ def _runtime(task: Task, X: ObservedMatrix) -> Result:
     if task.model in BASELINES:
         fitted = baseline(X, "NMF", task.rank, iterations=n + 2, random_state=0)
     else:
-        fitted = sample(
+        fitted = sample_whole(
             X,
             task.model,
             task.rank,

@@ -108,27 +108,47 @@ def fetch_ahead(F, indices, t):
 
 
 @kernel
+def _project_vector(F, indices, values, first, last, b, g):
+    """Set the vector of g from b on to the sum of r f there, four entries at a time."""
+    w, one = F.shape[1], splat(1.0)
+    whole = last - (last - first) % 4
+    s0 = s1 = s2 = s3 = splat(0.0)
+    for t in range(first, whole, 4):
+        s0 = plus_product(s0, splat(at(values, t)), load(F, at(indices, t) * w + b))
+        s1 = plus_product(s1, splat(at(values, t + 1)), load(F, at(indices, t + 1) * w + b))
+        s2 = plus_product(s2, splat(at(values, t + 2)), load(F, at(indices, t + 2) * w + b))
+        s3 = plus_product(s3, splat(at(values, t + 3)), load(F, at(indices, t + 3) * w + b))
+    for t in range(whole, last):
+        s0 = plus_product(s0, splat(at(values, t)), load(F, at(indices, t) * w + b))
+    store(g, b, plus_product(plus_product(s0, one, s1), one, plus_product(s2, one, s3)))
+
+
+@kernel
 def project(F, indices, values, first, last, g):
     """Set g to the sum of r f over the rows f = F[indices[first:last]] and the values r.
 
     It is the first to see these rows, so it asks for those to come.
     """
-    w = F.shape[1]
+    w, paired = F.shape[1], F.shape[1] // (2 * LANES) * (2 * LANES)
+    even = last - (last - first) % 2
     one = splat(1.0)
-    whole = last - (last - first) % 4
     if F.size > NEAR:
         for t in range(first, last):
             fetch_ahead(F, indices, t)
-    for b in range(0, w, LANES):
-        s0 = s1 = s2 = s3 = splat(0.0)
-        for t in range(first, whole, 4):
-            s0 = plus_product(s0, splat(at(values, t)), load(F, at(indices, t) * w + b))
-            s1 = plus_product(s1, splat(at(values, t + 1)), load(F, at(indices, t + 1) * w + b))
-            s2 = plus_product(s2, splat(at(values, t + 2)), load(F, at(indices, t + 2) * w + b))
-            s3 = plus_product(s3, splat(at(values, t + 3)), load(F, at(indices, t + 3) * w + b))
-        for t in range(whole, last):
-            s0 = plus_product(s0, splat(at(values, t)), load(F, at(indices, t) * w + b))
-        store(g, b, plus_product(plus_product(s0, one, s1), one, plus_product(s2, one, s3)))
+    for b in range(0, paired, 2 * LANES):  # two vectors, two entries: four sums at once
+        s0 = s1 = r0 = r1 = splat(0.0)
+        for t in range(first, even, 2):
+            x, y = splat(at(values, t)), splat(at(values, t + 1))
+            p, q = at(indices, t) * w + b, at(indices, t + 1) * w + b
+            s0, r0 = plus_product(s0, x, load(F, p)), plus_product(r0, x, load(F, p + LANES))
+            s1, r1 = plus_product(s1, y, load(F, q)), plus_product(r1, y, load(F, q + LANES))
+        if even < last:
+            x, p = splat(at(values, even)), at(indices, even) * w + b
+            s0, r0 = plus_product(s0, x, load(F, p)), plus_product(r0, x, load(F, p + LANES))
+        store(g, b, plus_product(s0, one, s1))
+        store(g, b + LANES, plus_product(r0, one, r1))
+    if paired < w:
+        _project_vector(F, indices, values, first, last, paired, g)
 
 
 @kernel

@@ -91,14 +91,13 @@ def row_workspace(K):
 
 @kernel
 def draw_rows(
-    start, stop, key, X, F, indptr, indices, values, gaps_indptr, gaps, whole, rhs,
+    start, stop, key, X, F, indptr, indices, values, gaps_indptr, gaps, whole,
     tau, precision, diagonal, linear, A, h, z, G,
 ):  # fmt: skip
     """Gram step and draw step for rows start..stop of X (n, K), in place, `LANES` rows at a time.
 
-    ``rhs`` (stop - start, whole vectors) holds the sums of r f, if it is not empty. The prior adds
-    ``precision`` (K, K), ``diagonal`` (1 or n, K) and ``linear`` (1 or n, K). The last four
-    arguments are the ``row_workspace``.
+    The prior adds ``precision`` (K, K), ``diagonal`` (1 or n, K) and ``linear`` (1 or n, K). The
+    last four arguments are the ``row_workspace``.
     """
     K = X.shape[1]
     g, weight, whole_weight = np.empty(F.shape[1]), np.zeros(LANES), np.zeros(LANES)
@@ -111,11 +110,7 @@ def draw_rows(
         h[K:] = 0.0  # padding, which a row that left the range of doubles would spoil for others
         for lane in range(rows):
             row = i + lane
-            if rhs.shape[0] == 0:
-                project(F, indices, values, indptr[row], indptr[row + 1], g)
-            else:
-                for k in range(K):
-                    g[k] = rhs[row - start, k]
+            project(F, indices, values, indptr[row], indptr[row + 1], g)
             flipped = complete or _gram_row(
                 row, K, F, indptr, indices, gaps_indptr, gaps, whole, G[lane]
             )

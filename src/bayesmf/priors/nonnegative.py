@@ -13,7 +13,7 @@ from bayesmf._errors import ModelError
 from bayesmf.hyperpriors import ARD, GammaRate, Steps, TruncatedNormalHyper, Values, positive
 from bayesmf.priors.base import Prior
 from bayesmf.streams import Array, Stream
-from bayesmf.terms import EntryTerms, GammaTerms, ScaleTerms, per_entry, per_factor
+from bayesmf.terms import EntryTerms, GammaTerms, ScaleTerms, over_rows, per_entry, per_factor
 
 __all__ = ["L21", "Exponential", "Gamma", "TruncatedNormal"]
 
@@ -36,7 +36,7 @@ class Exponential(Prior):
         return GammaTerms(np.ones((1, K)), per_factor(h["rate"], K))
 
     def relevance_terms(self, X: Array) -> tuple[float, Array]:
-        return float(len(X)), X.sum(axis=0)
+        return float(len(X)), over_rows(X)
 
     def draw(self, stream: Stream, n: int, K: int, shared: Values) -> tuple[Array, Values]:
         own, h = self._own_relevance(stream, K, shared)
@@ -48,7 +48,7 @@ class Exponential(Prior):
 
     def scale_terms(self, X: Array, h: Values) -> ScaleTerms:
         n, K = X.shape
-        return ScaleTerms.of(K, n, {1: 2 * h["rate"] * X.sum(axis=0)})
+        return ScaleTerms.of(K, n, {1: 2 * h["rate"] * over_rows(X)})
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class TruncatedNormal(Prior):
         if self.mean != 0:
             return None
         n, K = X.shape
-        return ScaleTerms.of(K, n, {2: self.precision * (X**2).sum(axis=0)})
+        return ScaleTerms.of(K, n, {2: self.precision * over_rows(X**2)})
 
     def rescale(self, h: Values, c: Array) -> Values:
         if isinstance(self.precision, TruncatedNormalHyper):
@@ -154,7 +154,7 @@ class Gamma(Prior):
         return GammaTerms(per_factor(self.shape, K), per_entry(h["rate"], K))
 
     def relevance_terms(self, X: Array) -> tuple[float, Array]:
-        return self.shape * len(X), X.sum(axis=0)
+        return self.shape * len(X), over_rows(X)
 
     def updates(self, X: Array, h: Values) -> Steps:
         yield from super().updates(X, h)
@@ -175,4 +175,4 @@ class Gamma(Prior):
 
     def scale_terms(self, X: Array, h: Values) -> ScaleTerms:
         n, K = X.shape
-        return ScaleTerms.of(K, self.shape * n, {1: 2 * (h["rate"] * X).sum(axis=0)})
+        return ScaleTerms.of(K, self.shape * n, {1: 2 * over_rows(h["rate"] * X)})

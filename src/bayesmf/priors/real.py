@@ -13,7 +13,7 @@ from bayesmf._errors import ModelError
 from bayesmf.hyperpriors import ARD, InverseGaussian, NormalInverseWishart, Steps, Values, positive
 from bayesmf.priors.base import Prior, Setting
 from bayesmf.streams import Array, Stream
-from bayesmf.terms import EntryTerms, RowTerms, ScaleTerms, per_factor
+from bayesmf.terms import EntryTerms, RowTerms, ScaleTerms, over_rows, per_factor
 
 __all__ = ["Horseshoe", "Laplace", "MultivariateNormal", "Normal"]
 
@@ -38,7 +38,7 @@ class Normal(Prior):
         return RowTerms(np.zeros((K, K)), precision, zero)
 
     def relevance_terms(self, X: Array) -> tuple[float, Array]:
-        return 0.5 * len(X), 0.5 * (X**2).sum(axis=0)
+        return 0.5 * len(X), 0.5 * over_rows(X**2)
 
     def draw(self, stream: Stream, n: int, K: int, shared: Values) -> tuple[Array, Values]:
         own, h = self._own_relevance(stream, K, shared)
@@ -50,7 +50,7 @@ class Normal(Prior):
 
     def scale_terms(self, X: Array, h: Values) -> ScaleTerms:
         n, K = X.shape
-        return ScaleTerms.of(K, n, {2: h["precision"] * (X**2).sum(axis=0)})
+        return ScaleTerms.of(K, n, {2: h["precision"] * over_rows(X**2)})
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,7 @@ class Laplace(Prior):
         if isinstance(self.scale, InverseGaussian):
             return self.scale.scale_terms(h)
         n, K = X.shape
-        return ScaleTerms.of(K, n, {1: 2 * np.abs(X).sum(axis=0) / self.scale})
+        return ScaleTerms.of(K, n, {1: 2 * over_rows(np.abs(X)) / self.scale})
 
     def rescale(self, h: Values, c: Array) -> Values:
         return self.scale.rescale(h, c) if isinstance(self.scale, InverseGaussian) else {}
@@ -171,7 +171,7 @@ class Horseshoe(Prior):
     def updates(self, X: Array, h: Values) -> Steps:
         yield "local", dist.Gamma(1.0, h["local_rate"] + 0.5 * h["overall"] * X**2)
         yield "local_rate", dist.Gamma(1.0, 1.0 + h["local"])
-        squares = (h["local"] * X**2).sum(axis=0)
+        squares = over_rows(h["local"] * X**2)
         yield "overall", dist.Gamma(0.5 * (1 + len(X)), h["overall_rate"] + 0.5 * squares)
         yield "overall_rate", dist.Gamma(1.0, self.scale**-2.0 + h["overall"])
 

@@ -14,7 +14,7 @@ from bayesmf.hyperpriors import Values, positive
 from bayesmf.moments import inverse_moments
 from bayesmf.priors.base import Prior, Setting
 from bayesmf.streams import Array, Stream
-from bayesmf.terms import ScaleTerms, VolumeTerms
+from bayesmf.terms import ScaleTerms, VolumeTerms, over_rows
 
 __all__ = ["Volume"]
 
@@ -105,5 +105,5 @@ class Volume(Prior):
         _, log_det = inverse_moments(X)
         if not math.isfinite(log_det):
             return None
-        weights = {2: float(self.ridge or 0.0) * (X**2).sum(axis=0)}
+        weights = {2: float(self.ridge or 0.0) * over_rows(X**2)}
         return ScaleTerms.of(K, n, weights, determinant=math.log(2) + self.log_gamma + log_det)
