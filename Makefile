@@ -3,7 +3,7 @@ VENV ?= .venv
 PYTHON ?= python3
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-slow exactness lint format bench clean
+.PHONY: demo test test-slow exactness lint format bench docs wheel clean
 
 demo: $(VENV)/.ready
 	$(BIN)/python examples/demo.py demo
@@ -32,6 +32,13 @@ format: $(VENV)/.ready
 bench: $(VENV)/.peers  # BAYESMF_DATA names the folder of the real matrices; ARGS=--quick tries it
 	$(BIN)/python benchmarks/run.py $(ARGS)
 
+docs: $(VENV)/.ready  # the site in the folder `site`: no network, warnings are errors
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	@echo "Open site/index.html"
+
+wheel: $(VENV)/.ready
+	$(BIN)/python -m build --wheel --sdist
+
 $(VENV)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev]"
@@ -43,7 +50,7 @@ $(VENV)/.exactness: $(VENV)/.ready
 
 # Where one peer cannot be installed, the benchmark goes on without it and says so.
 $(VENV)/.peers: $(VENV)/.ready
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev,bench]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev]"
 	for peer in smurff myfm hpfrec; do \
 		$(BIN)/python -m pip install --quiet --disable-pip-version-check $$peer pandas || \
 		echo "$$peer: could not be installed"; \
@@ -51,4 +58,4 @@ $(VENV)/.peers: $(VENV)/.ready
 	touch $@
 
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) build dist site .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

@@ -5,8 +5,6 @@ from __future__ import annotations
 import doctest
 import importlib
 import json
-import re
-import runpy
 import statistics
 import subprocess
 import sys
@@ -43,25 +41,6 @@ def test_examples_in_docstrings_run(name):
     assert result.attempted > 0
 
 
-@pytest.mark.parametrize(
-    ("page", "least", "says"),
-    [
-        ("README.md", 2, "GGGA: 2 chains"),
-        ("docs/estimators.md", 1, "GGGA: 2 chains"),
-        ("docs/compare.md", 1, "with rank 2"),
-    ],
-)
-def test_snippets_of_the_documentation_run(capsys, page, least, says, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    """In order, in one session, as a reader would type them."""
-    snippets = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
-    assert len(snippets) >= least
-    session: dict = {}
-    for snippet in snippets:
-        exec(snippet, session)
-    assert says in capsys.readouterr().out
-
-
 def test_the_coverage_in_the_documentation_is_the_measured_one():
     found = json.loads((ROOT / "benchmarks" / "results" / "coverage.json").read_text())
     page = (ROOT / "docs" / "estimators.md").read_text()
@@ -69,16 +48,6 @@ def test_the_coverage_in_the_documentation_is_the_measured_one():
         shares = " | ".join(f"{100 * share:.1f} %" for share in row["coverage"])
         assert f"| {row['model']} | {shares} |" in page, row
     assert all(row["met"] for row in found["simulated"])
-
-
-def test_the_readme_lists_every_preset_with_its_likelihood():
-    rows = re.findall(r"^\| (\w+) \| (Gaussian|Poisson) \|", (ROOT / "README.md").read_text(), re.M)
-    assert rows == [(name, row.likelihood.name) for name, row in bayesmf.PRESETS.items()]
-
-
-def test_the_quickstart_runs(capsys):
-    runpy.run_path(str(ROOT / "examples" / "quickstart.py"), run_name="__main__")
-    assert "GGGW" in capsys.readouterr().out
 
 
 def test_every_public_name_exists_and_is_documented():

@@ -1,0 +1,153 @@
+"""The documentation keeps its word: snippets run, defaults are the code's, the site builds."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import subprocess
+import sys
+import warnings
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+import bayesmf
+from bayesmf import PRESETS, ConvergenceWarning, hyperparameters, metrics, priors, splits
+from bayesmf.cli import _parser
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+SAYS = {
+    "README.md": "GGGA: 2 chains",
+    "docs/estimators.md": "GGGA: 2 chains",
+    "docs/compare.md": "with rank 2",
+    "docs/adding-a-prior.md": "StudentT(degrees=3.0, scale=1.0)",
+}
+
+
+def name_of(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
+
+
+def snippets(page: Path) -> list[str]:
+    return re.findall(r"^```python\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE)
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if snippets(p)], ids=name_of)
+def test_snippets_run(page, capsys, tmp_path, monkeypatch):
+    """In order, in one session, as a reader would type them."""
+    monkeypatch.chdir(tmp_path)
+    session: dict = {"__name__": "snippets"}
+    monkeypatch.setitem(sys.modules, "snippets", type(sys)("snippets"))  # dataclasses look it up
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # runs are short on purpose
+        for snippet in snippets(page):
+            exec(compile(snippet, name_of(page), "exec"), session)
+    assert SAYS.get(name_of(page), "") in capsys.readouterr().out
+
+
+# --- Defaults -----------------------------------------------------------------------------------
+
+
+def known_defaults() -> dict[str, list]:
+    """Every default that the code has, by the name of the parameter."""
+    known = defaultdict(list)
+    public = [getattr(bayesmf, name) for name in bayesmf.__all__]
+    public += [v for m in (metrics, splits, priors) for v in vars(m).values()]
+    own = [t for t in public if getattr(t, "__module__", "").startswith("bayesmf")]
+    classes = [t for t in own if inspect.isclass(t)]
+    functions = [t for t in own if inspect.isfunction(t)]
+    functions += [f for c in classes for _, f in inspect.getmembers(c, inspect.isfunction)]
+    for function in functions:
+        for parameter in inspect.signature(function).parameters.values():
+            if parameter.default is not parameter.empty:
+                known[parameter.name].append(parameter.default)
+    for name in PRESETS:
+        for key, value in hyperparameters(name).items():
+            known[key].append(value)
+    for parser in _parser()._subparsers._group_actions[0].choices.values():
+        for action in parser._actions:
+            known[action.dest].append(action.default)
+    return known
+
+
+SPAN = re.compile(r"`(\w+)=([^`]+)`")
+
+
+def stated_defaults():
+    for page in PAGES:
+        for number, line in enumerate(page.read_text().splitlines(), 1):
+            if re.search(r"\bdefaults?\b", line):
+                for name, value in SPAN.findall(line):
+                    yield pytest.param(name, value, id=f"{name_of(page)}:{number}-{name}")
+
+
+@pytest.mark.parametrize(("name", "value"), list(stated_defaults()))
+def test_stated_defaults_are_those_of_the_code(name, value):
+    assert ast.literal_eval(value) in known_defaults()[name]
+
+
+ROW = re.compile(r"^\| (\w+) \| `?(\w+)`? \| `([^`]*)` \|", re.MULTILINE)
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs" / "models").glob("*.md")), ids=name_of)
+def test_tables_of_hyperparameters_are_complete(page):
+    """A model that has one row in a page's table has all of them there."""
+    found = defaultdict(dict)
+    for model, key, value in ROW.findall(page.read_text()):
+        if model in PRESETS:
+            found[model][key] = ast.literal_eval(value)
+    for model, values in found.items():
+        own = {k: v for k, v in hyperparameters(model).items() if k not in values}
+        assert set(own) <= {"alpha_tau", "beta_tau"}, (model, own)  # said once, for all models
+        assert values == {k: pytest.approx(hyperparameters(model)[k]) for k in values}
+
+
+def test_every_model_of_the_paper_has_its_hyperparameters_in_the_docs():
+    text = "\n".join(p.read_text() for p in (ROOT / "docs" / "models").glob("*.md"))
+    assert {model for model, _, _ in ROW.findall(text)} >= set(bayesmf.presets.PAPER)
+
+
+# --- Pages --------------------------------------------------------------------------------------
+
+
+def test_the_prior_of_the_guide_is_the_one_of_the_example():
+    source = (ROOT / "examples" / "custom_prior.py").read_text()
+    own = re.search(r"@dataclass.*?\n\n\n", source, re.DOTALL)
+    assert own and own.group().strip() in (ROOT / "docs" / "adding-a-prior.md").read_text()
+
+
+def test_the_readme_lists_every_preset_with_its_likelihood():
+    rows = re.findall(r"^\| (\w+) \| (Gaussian|Poisson) \|", (ROOT / "README.md").read_text(), re.M)
+    assert rows == [(name, row.likelihood.name) for name, row in PRESETS.items()]
+
+
+def test_source_files_that_pages_name_exist():
+    for page in PAGES:
+        for path in re.findall(
+            r"`((?:src|tests|benchmarks|examples|docs)/[\w/.-]+)`", page.read_text()
+        ):
+            assert (ROOT / path).exists(), f"{name_of(page)} names {path}"
+
+
+def test_every_page_is_in_the_navigation():
+    listed = set(re.findall(r"([\w/-]+\.md)", (ROOT / "mkdocs.yml").read_text()))
+    assert listed == {p.relative_to(ROOT / "docs").as_posix() for p in PAGES[1:]}
+
+
+def test_the_site_builds_without_a_warning_and_fetches_nothing(tmp_path):
+    pytest.importorskip("mkdocs", reason="mkdocs is not installed: pip install -e '.[docs]'")
+    done = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "-d", str(tmp_path)],
+        cwd=ROOT, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    pages = list(tmp_path.rglob("*.html"))
+    assert len(pages) > len(PAGES) - 2
+    for page in pages:
+        text = page.read_text()
+        assert not re.search(r'<(?:script|img|iframe)[^>]+src="https?:', text), page
+        assert not re.search(r'<link[^>]+rel="stylesheet"[^>]+href="https?:', text), page
+        assert "$$" not in re.sub(r"<(pre|code).*?</\1>", "", text, flags=re.DOTALL), page
