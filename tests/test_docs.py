@@ -9,6 +9,7 @@ import subprocess
 import sys
 import warnings
 from collections import defaultdict
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ import pytest
 import bayesmf
 from bayesmf import PRESETS, ConvergenceWarning, hyperparameters, metrics, priors, splits
 from bayesmf.cli import _parser
+from bayesmf.datasets import loaders
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -51,16 +53,22 @@ def test_snippets_run(page, capsys, tmp_path, monkeypatch):
 # --- Defaults -----------------------------------------------------------------------------------
 
 
+def public_functions() -> list[tuple[str, Callable]]:
+    """Every public function and method with the text that documents its parameters."""
+    public = [getattr(bayesmf, name) for name in bayesmf.__all__]
+    public += [v for m in (metrics, splits, priors, loaders) for v in vars(m).values()]
+    own = [t for t in public if getattr(t, "__module__", "").startswith("bayesmf")]
+    found = [(inspect.getdoc(t) or "", t) for t in own if inspect.isfunction(t)]
+    for kind in filter(inspect.isclass, own):
+        for name, method in inspect.getmembers(kind, inspect.isfunction):
+            found.append((inspect.getdoc(kind if name == "__init__" else method) or "", method))
+    return found
+
+
 def known_defaults() -> dict[str, list]:
     """Every default that the code has, by the name of the parameter."""
     known = defaultdict(list)
-    public = [getattr(bayesmf, name) for name in bayesmf.__all__]
-    public += [v for m in (metrics, splits, priors) for v in vars(m).values()]
-    own = [t for t in public if getattr(t, "__module__", "").startswith("bayesmf")]
-    classes = [t for t in own if inspect.isclass(t)]
-    functions = [t for t in own if inspect.isfunction(t)]
-    functions += [f for c in classes for _, f in inspect.getmembers(c, inspect.isfunction)]
-    for function in functions:
+    for _, function in public_functions():
         for parameter in inspect.signature(function).parameters.values():
             if parameter.default is not parameter.empty:
                 known[parameter.name].append(parameter.default)
@@ -71,6 +79,15 @@ def known_defaults() -> dict[str, list]:
         for action in parser._actions:
             known[action.dest].append(action.default)
     return known
+
+
+def test_parameters_that_are_described_together_have_one_default():
+    """The reference shows the default of the first for all of them."""
+    for text, function in public_functions():
+        known = inspect.signature(function).parameters
+        for line in re.findall(r"^\w+(?:, \w+)+$", text, re.MULTILINE):
+            values = {repr(known[n].default) for n in line.split(", ") if n in known}
+            assert len(values) <= 1, (function.__qualname__, line)
 
 
 SPAN = re.compile(r"`(\w+)=([^`]+)`")

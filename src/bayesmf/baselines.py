@@ -73,8 +73,12 @@ def baseline(
     name
         "NMF" (Lee and Seung's multiplicative updates for the KL objective over the observed
         entries), "row-average", "column-average" or "grand-average".
-    n_components, iterations, random_state
-        Rank, number of updates and seed of the starting point; for NMF alone.
+    n_components
+        Rank; for NMF alone, as the next two.
+    iterations
+        Number of updates.
+    random_state
+        Seed of the starting point.
     n_jobs
         Threads; the result does not depend on it.
 

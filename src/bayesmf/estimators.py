@@ -31,8 +31,12 @@ class BayesianMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Factorisatio
         then with as many as carried signal; `n_components_` tells how many.
         "cv", or several numbers: the rank with the least error in a five-fold cross-validation over
         the entries; `cv_errors_` has them all.
-    draws, burn_in, thin, chains
-        Kept draws per chain; sweeps before the first of them; sweeps per kept draw; chains.
+    draws, burn_in
+        Kept draws per chain; sweeps before the first of them.
+    thin
+        Sweeps per kept draw.
+    chains
+        Number of chains.
     hyperparameters
         Changes to the preset's hyperparameters, by name.
     biases

@@ -65,8 +65,12 @@ def sample(
         Name of a preset, such as "GGGA", or a `Model`.
     n_components
         Rank K of the factorisation.
-    draws, burn_in, thin, chains
-        Kept draws per chain; sweeps before the first of them; sweeps per kept draw; chains.
+    draws, burn_in
+        Kept draws per chain; sweeps before the first of them.
+    thin
+        Sweeps per kept draw.
+    chains
+        Number of chains.
     hyperparameters
         Changes to the preset's hyperparameters, by name.
     biases

@@ -64,8 +64,10 @@ def compare(
         Names of presets and baselines ("NMF", "row average", "column average"); all by default.
     ranks
         Candidate ranks; a ladder from 1 to 30 by default.
-    folds, budget
-        Number of folds, and length of the chains: "quick", "default" or "thorough".
+    folds
+        Number of folds; that of the budget by default.
+    budget
+        Length of the chains, and number of folds: "quick", "default" or "thorough".
     biases
         Whether every Gaussian model is also tried with biases.
     random_state

@@ -56,10 +56,7 @@ def fetch_gdsc(
 ) -> Dataset:
     """Load GDSC IC50 values: 705 cell lines x 139 drugs, 79,259 observed.
 
-    Parameters
-    ----------
-    raw, data_home, download, check
-        As in `load`. The files must be fetched by hand.
+    Parameters are those of `load`. The files must be fetched by hand.
 
     Examples
     --------
@@ -79,10 +76,7 @@ def fetch_ctrp(
 
     Where a cell line has several curves for a drug, the last in the file counts, as in the study.
 
-    Parameters
-    ----------
-    raw, data_home, download, check
-        As in `load`. The files must be fetched by hand.
+    Parameters are those of `load`. The files must be fetched by hand.
 
     Examples
     --------
@@ -102,14 +96,14 @@ def fetch_ccle(
 ) -> Dataset:
     """Load CCLE values: up to 504 cell lines x 24 drugs.
 
+    Other parameters are those of `load`. The files must be fetched by hand.
+
     Parameters
     ----------
     measure : "ic50" or "ec50"
     version : "study" or "clean"
         For EC50, with or without the 425 zeros that the study's preparation made up; for IC50
         the two are the same.
-    raw, data_home, download, check
-        As in `load`. The files must be fetched by hand.
 
     Examples
     --------
@@ -129,12 +123,12 @@ def fetch_movielens(
 ) -> Dataset:
     """Load MovieLens ratings of films by users.
 
+    Other parameters are those of `load`.
+
     Parameters
     ----------
     size : "100k" or "1m"
         943 x 1473 with 99,723 ratings, or 6040 x 3503 with 999,917.
-    raw, data_home, download, check
-        As in `load`.
 
     Examples
     --------
@@ -153,11 +147,11 @@ def fetch_methylation(
 ) -> Dataset:
     """Load the methylation of 160 breast cancer driver genes in 254 patients.
 
+    Other parameters are those of `load`. The files must be fetched by hand.
+
     Parameters
     ----------
     region : "gene_body" or "promoter"
-    raw, data_home, download, check
-        As in `load`. The files must be fetched by hand.
 
     Examples
     --------

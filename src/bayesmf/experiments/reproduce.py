@@ -70,8 +70,10 @@ def reproduce(
         Datasets and methods; all of the experiment by default.
     folder
         Where the store, tables and figures are; a second call goes on from there.
-    jobs, dask
-        Processes beside this one, or the address of a Dask cluster; results do not depend on it.
+    jobs
+        Processes beside this one; results do not depend on it.
+    dask
+        Address of a Dask cluster that is to work instead.
     figures, progress
         Whether to draw, and whether to show a bar on standard error.
 
