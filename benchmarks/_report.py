@@ -8,13 +8,13 @@ target; "tables", each a title, a header and rows; "data", all figures, for the 
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from _common import machine, print_machine, print_table, write_json
 
-BEGIN, END = "<!-- benchmark: begin -->", "<!-- benchmark: end -->"
 RESULTS = Path(__file__).parent / "results"
 
 
@@ -151,10 +151,14 @@ def _heading(results: dict[str, Any]) -> str:
 
 def markdown(results: dict[str, Any]) -> str:
     """Everything that was found, as one page."""
+    return f"# Benchmark\n\n{everything(results)}\n"
+
+
+def everything(results: dict[str, Any]) -> str:
+    """Everything that was found: machine, targets, tables."""
     claims = [entry for part in results["parts"].values() for entry in part.get("claims", ())]
     met = sum(entry["met"] for entry in claims)
     blocks = [
-        "# Benchmark",
         _heading(results),
         f"## Targets: {met} of {len(claims)} met",
         markdown_table(CLAIM_HEADER, [claim_row(entry) for entry in claims]),
@@ -165,7 +169,7 @@ def markdown(results: dict[str, Any]) -> str:
             blocks.append(f"Failed: {part['error']}")
         for entry in part.get("tables", ()):
             blocks += _section(entry)
-    return "\n\n".join(blocks) + "\n"
+    return "\n\n".join(blocks)
 
 
 def readme_block(results: dict[str, Any]) -> str:
@@ -183,16 +187,21 @@ def readme_block(results: dict[str, Any]) -> str:
         for entry in part.get("tables", ()):
             if entry["readme"]:
                 blocks += _section(entry)
-    if "growth" in (parts.get("scaling", {}).get("data") or {}):
-        blocks.append("![Time and memory by the number of entries](docs/images/scaling.svg)")
     return "\n\n".join(blocks)
 
 
-def rewrite_readme(path: Path, results: dict[str, Any]) -> None:
-    """Put the results between the two markers of a file."""
+def quote(path: Path, name: str, block: str) -> None:
+    """Put results between the two markers that have this name in a file."""
+    before, _, after = apart(path, name)
+    begin, end = (f"<!-- {name}: {word} -->" for word in ("begin", "end"))
+    path.write_text(f"{before}{begin}\n\n{block}\n\n{end}{after}", encoding="utf-8")
+
+
+def apart(path: Path, name: str) -> tuple[str, str, str]:
+    """What a file has before, between and after the two markers that have this name."""
     text = path.read_text(encoding="utf-8")
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not (begin and end):
-        raise SystemExit(f"{path.name} has no {BEGIN} and {END}; add the two lines.")
-    path.write_text(f"{before}{BEGIN}\n\n{readme_block(results)}\n\n{END}{after}", encoding="utf-8")
+    pattern = f"(.*)<!-- {name}: begin -->(.*)<!-- {name}: end -->(.*)"
+    parts = re.fullmatch(pattern, text, re.DOTALL)
+    if parts is None:
+        raise SystemExit(f"{path.name} has no <!-- {name}: begin --> and end; add the two lines.")
+    return parts[1], parts[2].strip(), parts[3]

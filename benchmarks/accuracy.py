@@ -2,6 +2,7 @@
 
     BAYESMF_DATA=... python benchmarks/accuracy.py [--data gdsc,ccle,...] [--models GGGA,...]
                                                    [--ranks 5,10,20] [--json FILE]
+    python benchmarks/accuracy.py --readme
 
 Five folds of the observed entries (seed 0), the same for all; the mean over the folds of the mean
 squared error on the fold left out, for every method and rank, the best rank of each, and the
@@ -11,16 +12,19 @@ bias for every row and column, and the data less their mean; SMURFF has the data
 variance 1 with adaptive noise, without which its noise does not follow the residuals. Presets are
 run as they are, with ``biases=True``, and with biases and a prior of the noise precision that is
 chosen among four on a tenth of each training set (SMURFF bounds its precision from above, which
-helps where errors have heavy tails).
+helps where errors have heavy tails). A file that is there already keeps its other matrices;
+``--readme`` runs nothing, and puts ``results/accuracy.json`` into the README and the docs.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import time
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,12 +32,18 @@ from scipy import sparse
 
 from _common import load, machine, print_machine, print_table, write_json
 from _peers import installed, shifted, silence, smurff_draws
+from _report import RESULTS, markdown_table, quote
 from bayesmf import BayesianMF, ConvergenceWarning, ObservedMatrix, sample
 from bayesmf.metrics import mse
 from bayesmf.splits import holdout, kfold
 
 DATA = ("gdsc", "ccle", "methylation", "movielens")
 MODELS = ("GGGW", "GEE")
+TITLES = {
+    "gdsc": "GDSC IC50", "ccle": "CCLE IC50", "methylation": "gene body methylation",
+    "movielens": "MovieLens 100K",
+}  # fmt: skip
+FOUND, ROOT = RESULTS / "accuracy.json", Path(__file__).parents[1]
 SHARES = (0.0, 0.02, 0.035, 0.06)  # of the data's variance, as a prior guess at the noise
 SWEEPS, KEPT = 750, 500
 
@@ -107,13 +117,34 @@ def methods(models: list[str]) -> dict[str, Predictor]:
     return found | dict(peers[name] for name in installed(peers))
 
 
+def as_markdown(results: dict[str, Any]) -> str:
+    """The best rank of every method on every matrix, the best method first."""
+    rows = []
+    for data, found in results.items():
+        best = []
+        for method, by_rank in found.items():
+            means = {rank: float(np.mean(run["errors"])) for rank, run in by_rank.items()}
+            rank = min(means, key=means.__getitem__)
+            best.append((means[rank], method, rank, by_rank[rank]["seconds"]))
+        title = TITLES[data]
+        for error, method, rank, seconds in sorted(best):
+            rows.append((title, method, f"{error:#.5g}", str(rank), f"{seconds:.1f}"))
+            title = ""
+    return markdown_table(("data", "method", "error", "at rank", "s per fold"), rows)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--data", default=",".join(DATA))
     parser.add_argument("--models", default=",".join(MODELS))
     parser.add_argument("--ranks", default="5,10,20")
     parser.add_argument("--json", metavar="FILE", help="also write all figures to this file")
+    parser.add_argument("--readme", action="store_true", help="put the results into the README")
     args = parser.parse_args()
+    if args.readme:
+        for page in (ROOT / "README.md", ROOT / "docs" / "estimators.md"):
+            quote(page, "accuracy", as_markdown(json.loads(FOUND.read_text())["errors"]))
+        return
     ranks = [int(rank) for rank in args.ranks.split(",")]
     results: dict[str, Any] = {}
     for name in args.data.split(","):
@@ -140,6 +171,9 @@ def main() -> None:
         print_table(head, sorted(rows, key=lambda row: float(row[-3])))
     facts = machine()
     print_machine(facts)
+    if args.json and Path(args.json).exists():
+        known = json.loads(Path(args.json).read_text())["errors"]
+        results = {name: (known | results)[name] for name in DATA if name in known | results}
     write_json(args.json, {"machine": facts, "errors": results})
 
 

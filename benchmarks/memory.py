@@ -84,7 +84,7 @@ def part(options: Options) -> dict[str, Any]:
     rows = [[model, *figures.values()] for model, figures in results.items()]
     header = ["MB", "start", "peak", "difference", "seconds"]
     title = "Resident memory of a run, K = 20, 6040 x 3503 with a million entries"
-    shown = table(title, header, rows, readme=True)
+    shown = table(title, header, rows)
     return {
         "claims": [claim(what, results[most]["difference"], "MB", most=TARGET)],
         "tables": [shown],

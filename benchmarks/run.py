@@ -7,8 +7,8 @@ Writes ``benchmarks/results/bench.md`` and ``bench.json``, after every part, and
 ``docs/images/scaling.svg``. Figures of the same commit that are already in the JSON file are kept
 for parts that do not run; ``--resume`` runs only those that are missing. ``--quick`` is a smoke
 test: small synthetic matrices, results under other names. ``--readme`` runs nothing: it puts the
-results into the README, between its two markers. Set BAYESMF_DATA to the folder of the real
-matrices, and leave the machine idle.
+results into the README and docs/performance.md, between their two markers. Set BAYESMF_DATA to the
+folder of the real matrices, and leave the machine idle.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from _common import machine, version, watch_other_work
-from _report import RESULTS, Options, markdown, print_part, rewrite_readme
+from _report import RESULTS, Options, everything, markdown, print_part, quote, readme_block
 
 ROOT = Path(__file__).parents[1]
 # Memory comes first: a child's peak counts what its parent held when it was started.
@@ -127,7 +127,8 @@ def main() -> None:
     stem = args.out / ("quick" if args.quick else "bench")
     if args.readme:
         results = json.loads(stem.with_suffix(".json").read_text(encoding="utf-8"))
-        return rewrite_readme(ROOT / "README.md", results)
+        quote(ROOT / "README.md", "benchmark", readme_block(results))
+        return quote(ROOT / "docs" / "performance.md", "benchmark", everything(results))
     final = not args.quick and args.out == RESULTS
     images = ROOT / "docs" / "images" if final else args.out
     repeats = args.repeats or (2 if args.quick else 5)

@@ -148,7 +148,7 @@ def tables(results: list[dict[str, Any]], ratios: dict[int, dict[Key, float]]) -
     for threads in ratios:
         rows = [[model, *(ms[threads, model, *place] for place in places)] for model in models]
         title = f"Milliseconds per sweep, {plural(threads)}"
-        made.append(table(title, ["", *header], rows, readme=threads == max(ratios)))
+        made.append(table(title, ["", *header], rows))
     for threads, of in ratios.items():
         rows = [[model, *(of.get((model, *place)) for place in places)] for model in models]
         title = f"Times faster than the study's printed runtime, {plural(threads)}"

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import _report
+import accuracy
 import first_use
 import memory
 import poisson
@@ -63,12 +64,13 @@ def test_the_runner_writes_resumes_and_quotes(quick, tmp_path, monkeypatch, caps
     assert list(again["parts"]) == ["study", "poisson"]
     assert again["parts"]["study"]["seconds"] == first["parts"]["study"]["seconds"]
     page = tmp_path / "README.md"
-    page.write_text(f"before\n{_report.BEGIN}\nold\n{_report.END}\nafter\n")
+    begin, end = "<!-- benchmark: begin -->", "<!-- benchmark: end -->"
+    page.write_text(f"before\n{begin}\nold\n{end}\nafter\n")
     for _ in range(2):
-        _report.rewrite_readme(page, again)
+        _report.quote(page, "benchmark", _report.readme_block(again))
     text = page.read_text()
     assert text.startswith("before\n") and text.endswith("\nafter\n") and "old" not in text
-    assert text.count("Milliseconds per sweep") == 1
+    assert text.count("Times faster than") == 1
 
 
 def test_a_part_that_fails_is_reported_and_run_again(quick, tmp_path, monkeypatch, capsys):
@@ -89,9 +91,25 @@ def test_claims_know_their_bounds():
     assert claim("a", 1.0, least=0.95, most=1.05)["target"] == "0.95 to 1.05"
 
 
-def test_the_readme_has_the_markers():
-    text = (ROOT / "README.md").read_text()
-    assert text.count(_report.BEGIN) == text.count(_report.END) == 1
+@pytest.mark.parametrize(
+    ("page", "made"),
+    [("README.md", _report.readme_block), ("docs/performance.md", _report.everything)],
+)
+def test_pages_quote_the_last_benchmark(page, made):
+    results = json.loads((_report.RESULTS / "bench.json").read_text())
+    assert _report.apart(ROOT / page, "benchmark")[1] == made(results)
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/estimators.md"])
+def test_pages_quote_the_last_comparison_with_peers(page):
+    results = json.loads(accuracy.FOUND.read_text())["errors"]
+    assert _report.apart(ROOT / page, "accuracy")[1] == accuracy.as_markdown(results)
+    for found in results.values():
+        best = {
+            method: min(np.mean(run["errors"]) for run in by_rank.values())
+            for method, by_rank in found.items()
+        }
+        assert "biases" in min(best, key=best.__getitem__)
 
 
 def test_the_study_s_runtimes_and_targets_cover_every_model():

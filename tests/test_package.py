@@ -5,7 +5,6 @@ from __future__ import annotations
 import doctest
 import importlib
 import json
-import statistics
 import subprocess
 import sys
 from pathlib import Path
@@ -65,16 +64,3 @@ def test_import_loads_nothing_heavy():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
-
-
-def test_the_accuracy_in_the_documentation_is_the_measured_one():
-    found = json.loads((ROOT / "benchmarks" / "results" / "accuracy.json").read_text())["errors"]
-    page = (ROOT / "docs" / "estimators.md").read_text()
-    for methods in found.values():
-        best = {}
-        for method, by_rank in methods.items():
-            means = {rank: statistics.fmean(run["errors"]) for rank, run in by_rank.items()}
-            rank = min(means, key=means.__getitem__)
-            best[method] = means[rank]
-            assert f"| {method} | {means[rank]:.4f} | {rank} |" in page, method
-        assert "biases" in min(best, key=best.__getitem__)
