@@ -241,7 +241,7 @@ def test_drawing_leaves_the_settings_of_the_caller_alone():
 
 def test_without_matplotlib_there_is_a_plain_error(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(ModelError, match=r"pip install 'bayesmf\[figures\]'"):
+    with pytest.raises(ModelError, match=r"pip install 'bayesmf\[report\]'"):
         figures.draw_all(tmp_path, Store(tmp_path), [])
 
 

@@ -15,6 +15,7 @@ SHAPE, K, MISSING, SIGNAL_TO_NOISE = (100, 80), 5, 0.3, 10.0
 # The defaults of these two hyperpriors give factors without a mean, so that single cells would
 # decide R^2; the models are the same, with tails that have a variance.
 LIGHTER_TAILS = {"GTTN": {"a": 4.0, "b": 4.0}, "PGGG": {"a_prime": 4.0}}
+SPARSE = ("GHH",)  # half-Cauchy scales have no lighter tails; what such a prior is for stands in
 
 
 def simulate(name: str, seed: int):
@@ -28,6 +29,8 @@ def simulate(name: str, seed: int):
         shared["relevance"] = model.shared_ard.prior().draw(stream, (K,))
     U, _ = model.rows.draw(stream, SHAPE[0], K, shared)
     V, _ = model.cols.draw(stream, SHAPE[1], K, shared)
+    if name in SPARSE:
+        U, V = (rng.normal(size=F.shape) * (rng.random(F.shape) < 0.3) for F in (U, V))
     signal = U @ V.T
     held_out = rng.random(SHAPE) < MISSING
     if model.likelihood.name == "Poisson":
