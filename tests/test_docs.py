@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import json
 import re
 import subprocess
 import sys
@@ -125,6 +126,14 @@ def test_tables_of_hyperparameters_are_complete(page):
 def test_every_model_of_the_paper_has_its_hyperparameters_in_the_docs():
     text = "\n".join(p.read_text() for p in (ROOT / "docs" / "models").glob("*.md"))
     assert {model for model, _, _ in ROW.findall(text)} >= set(bayesmf.presets.PAPER)
+
+
+def test_the_exponents_in_the_documentation_are_the_measured_ones():
+    found = json.loads((ROOT / "benchmarks" / "results" / "exponents.json").read_text())["growth"]
+    page = (ROOT / "docs" / "performance.md").read_text()
+    for model in found["rows"]["exponents"]:
+        figures = " | ".join(f"{part['exponents'][model]:.2f}" for part in found.values())
+        assert f"({model}) | {figures} |" in page, model
 
 
 # --- Pages --------------------------------------------------------------------------------------
