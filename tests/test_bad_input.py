@@ -106,7 +106,7 @@ def test_bad_options(options, message):
     [
         (lambda: Model(Poisson(), Normal(0.1), Gamma()), "use Exponential or Gamma"),
         (lambda: Model(Poisson(), Gamma(), Laplace(1.0)), "Laplace on the cols does not fit"),
-        (lambda: Model(Gaussian(), Gamma(), Normal(0.1)), "Laplace, MultivariateNormal, Normal or Volume"),
+        (lambda: Model(Gaussian(), Gamma(), Normal(0.1)), "MultivariateNormal, Normal or Volume"),
         (lambda: Model(Gaussian(), Volume(), Volume()), "use Normal(0.1) on one of them"),
         (lambda: Model(Gaussian(), Normal(0.1), 0.1), "cols must be a prior"),
         (lambda: Model("Gaussian", Normal(0.1), Normal(0.1)), "likelihood must be"),

@@ -8,11 +8,12 @@ import time
 import numpy as np
 import pytest
 
-from bayesmf import Comparison, DataError, ModelError, ObservedMatrix, compare
+from bayesmf import Comparison, DataError, ModelError, ObservedMatrix, baseline, compare
 from bayesmf.comparison import race, trials
 from bayesmf.comparison.inspection import forbidden, inspect
 from bayesmf.comparison.race import Lane
 from bayesmf.comparison.trials import LEVELS, Trial
+from bayesmf.metrics import mse
 
 SMALL = {"ranks": [1, 2, 3], "budget": "quick", "folds": 3}
 
@@ -217,3 +218,17 @@ def test_values_in_a_unit_far_from_one_are_noted():
     for unit, noted in ((1e-4, True), (1.0, False), (1e6, True)):
         notes = inspect(ObservedMatrix.of(unit * X))
         assert any("another unit" in note for note in notes) == noted
+
+
+def test_the_folds_can_be_used_again(found):
+    """A model that is fitted to them by hand has the errors of the comparison."""
+    parts = list(found.splits())
+    assert len(parts) == 3
+    held = [len(test[2]) for _, test in parts]
+    assert sum(held) <= found.X.n_observed and min(held) > 0.9 * found.X.n_observed / 3
+    average = next(s for s in found.standings if s.model == "row average")
+    errors = [
+        mse(test[2], baseline(train, "row-average").predict(test[0], test[1]))
+        for train, test in parts
+    ]
+    assert np.mean(errors[: average.folds]) == pytest.approx(average.mse)

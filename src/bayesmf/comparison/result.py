@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,7 @@ from bayesmf.metrics import standard_error
 from bayesmf.observed import ObservedMatrix
 from bayesmf.presets import PRESETS
 from bayesmf.selection import ranks_to_try
+from bayesmf.splits import Triples
 from bayesmf.storage import fingerprint
 from bayesmf.streams import RandomState, seed_words
 
@@ -161,6 +163,11 @@ class Comparison:
         self.best_rank_ = best.rank()
         self._best = best
         self.notes = inspect(X)
+
+    def splits(self) -> Iterator[tuple[ObservedMatrix, Triples]]:
+        """Training part and held-out triples of every fold, to judge something else on them."""
+        for fold in range(self.folds):
+            yield replace(self._best.trial, fold=fold).split(self.X)
 
     @property
     def ties(self) -> list[str]:

@@ -47,14 +47,18 @@ class Trial(Work):
         """The model as it is called in tables."""
         return f"{self.model} + biases" if self.biases else self.model
 
+    def split(self, X: ObservedMatrix) -> tuple[ObservedMatrix, Triples]:
+        """The training part, and the entries of the fold."""
+        fold = fold_numbers(X, self.folds, self.seed, keep_singles=True)
+        return split_at(X, fold == self.fold)
+
     def __str__(self) -> str:
         return f"{self.name}, fold {self.fold + 1} of {self.folds}"
 
 
 def run(X: ObservedMatrix, trial: Trial) -> dict[str, Any]:
     """Choose the rank on a part of the training data, fit, and judge on the fold left out."""
-    fold = fold_numbers(X, trial.folds, trial.seed, keep_singles=True)
-    train, test = split_at(X, fold == trial.fold)
+    train, test = trial.split(X)
     inner = _search(trial, train)
     rank = min(inner, key=inner.__getitem__) if inner else 1
     try:
