@@ -35,10 +35,17 @@ def effective_rank(posterior: Posterior, X: ObservedMatrix) -> int:
 
 
 def automatic_rank(X: ObservedMatrix, model: Model, **options: Any) -> int:
-    """The effective rank of a first fit with more factors than needed, at least one."""
-    rank = min(GENEROUS, *X.shape)
-    pilot = sample_whole(X, model, rank, draws=100, burn_in=200, keep=("U", "V"), **options)
-    return max(1, effective_rank(pilot, X))
+    """The number of factors that carry signal, at least one.
+
+    The first fit has more factors than needed, and on noisy data some of the idle ones fit noise;
+    so those that carry signal are fitted again alone, until all of them still do.
+    """
+    tried, rank = 0, min(GENEROUS, *X.shape)
+    while rank != tried:
+        tried = rank
+        pilot = sample_whole(X, model, tried, draws=100, burn_in=200, keep=("U", "V"), **options)
+        rank = max(1, effective_rank(pilot, X))
+    return rank
 
 
 def ranks_to_try(candidates: str | Iterable[int], shape: tuple[int, int]) -> list[int]:
