@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from itertools import islice
 
 import numpy as np
 import pytest
 import scipy.sparse
 
-from bayesmf import ModelError, ObservedMatrix, Problem, State, chain, preset, sample
+from bayesmf import ModelError, ObservedMatrix, Problem, State, _threads, chain, preset, sample
 from bayesmf.sampler import initial_state, sweep
 from conftest import ALL_PRESETS, models, small_matrix
 
@@ -132,3 +134,25 @@ def test_scale_move_changes_only_the_path(model):
         for move in (True, False)
     ]
     assert abs(np.log(errors[0].mean() / errors[1].mean())) < 0.1
+
+
+def test_chains_that_take_turns_do_not_wait_for_each_other():
+    """Kernels run out of turn: inside one, another chain can take the turn."""
+    inside, outside = threading.Event(), threading.Event()
+
+    def first():
+        with _threads.turns():
+            _threads.run(lambda *_: (inside.set(), outside.wait(5)), [0, 1], 1)
+
+    def second():
+        inside.wait(5)
+        with _threads.turns():
+            outside.set()
+
+    threads = [threading.Thread(target=work) for work in (first, second)]
+    begin = time.perf_counter()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert outside.is_set() and time.perf_counter() - begin < 4

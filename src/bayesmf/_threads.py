@@ -72,15 +72,47 @@ def run(
             task(start, stop)
 
     helpers = min(threads, len(blocks)) - 1
-    if helpers < 1:
-        return work()
-    futures = [_workers(threads - 1).submit(work) for _ in range(helpers)]
+    with _out_of_turn():
+        futures = [_workers(threads - 1).submit(work) for _ in range(helpers)]
+        try:
+            work()
+        finally:
+            for future in futures:
+                if not future.cancel():
+                    future.result()
+
+
+_turn, _mine = threading.Lock(), threading.local()
+
+
+@contextmanager
+def turns() -> Iterator[None]:
+    """Context in which threads run Python one after the other, and what `run` does side by side.
+
+    Python's own lock does the same, but it changes hands at every small array operation, and each
+    time a thread has to be woken. Chains that run beside each other change places at kernels only.
+    """
+    with _turn:
+        _mine.turn = True
+        try:
+            yield
+        finally:
+            _mine.turn = False
+
+
+@contextmanager
+def _out_of_turn() -> Iterator[None]:
+    """Let others have the turn meanwhile, if this thread has it."""
+    if not getattr(_mine, "turn", False):
+        yield
+        return
+    _mine.turn = False
+    _turn.release()
     try:
-        work()
+        yield
     finally:
-        for future in futures:
-            if not future.cancel():
-                future.result()
+        _turn.acquire()
+        _mine.turn = True
 
 
 def bounds(n: int, blocks: int) -> list[int]:

@@ -277,7 +277,8 @@ def _run_chain(
         if stop.is_set():
             break
         begin = time.perf_counter()
-        run.state = next(states)
+        with _threads.turns():
+            run.state = next(states)
         run.seconds.append(time.perf_counter() - begin)
         run.train_mse.append(run.state.error / problem.X.n_observed)
         if sweep > plan.burn_in and (sweep - plan.burn_in) % plan.thin == 0:
