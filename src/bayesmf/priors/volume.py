@@ -80,10 +80,9 @@ class Volume(Prior):
         return VolumeTerms(self.log_gamma, float(self.ridge or 0.0), self.nonnegative)
 
     def draw(self, stream: Stream, n: int, K: int, shared: Values) -> tuple[Array, Values]:
-        """The prior is improper: a normal or half-normal starting point of typical volume."""
+        """The prior is improper: a standard normal or half-normal start, as in the study."""
         X = dist.Normal(0.0, 1.0).draw(stream, (n, K))
-        X = np.abs(X) if self.nonnegative else X
-        return X * self.typical_scale(X), {}
+        return np.abs(X) if self.nonnegative else X, {}
 
     def typical_scale(self, X: Array) -> float:
         """Bring gamma det(X^T X) to n / 2, where the sampler would take it in the long run."""
