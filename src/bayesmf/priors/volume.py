@@ -80,9 +80,15 @@ class Volume(Prior):
         return VolumeTerms(self.log_gamma, float(self.ridge or 0.0), self.nonnegative)
 
     def draw(self, stream: Stream, n: int, K: int, shared: Values) -> tuple[Array, Values]:
-        """The prior is improper: a standard normal or half-normal start, as in the study."""
+        """The prior is improper: a standard normal or half-normal start, as in the study.
+
+        Only where its volume is so far from typical that doubles would not recover is it brought
+        there.
+        """
         X = dist.Normal(0.0, 1.0).draw(stream, (n, K))
-        return np.abs(X) if self.nonnegative else X, {}
+        X = np.abs(X) if self.nonnegative else X
+        scale = self.typical_scale(X)
+        return X if 1e-20 < scale < 1e20 else X * scale, {}
 
     def typical_scale(self, X: Array) -> float:
         """Bring gamma det(X^T X) to n / 2, where the sampler would take it in the long run."""
