@@ -16,6 +16,7 @@ import memory
 import poisson
 import run
 import study
+import study_page
 from _common import load
 from _report import Options, claim
 from bayesmf.presets import PAPER
@@ -140,3 +141,9 @@ def test_effective_samples_of_different_posteriors_are_not_compared():
     for wrong in ({"sds_of_cells": [0.5] * 100}, {"means_of_cells": cells[::-1]}):
         found = compare(one, one | wrong)
         assert found["value"] is None and not found["met"] and "not comparable" in found["what"]
+
+
+def test_the_page_of_the_study_quotes_its_results():
+    assert _report.apart(ROOT / "docs" / "study.md", "study")[1] == study_page.page()
+    found = study_page.rows_of("paper", "cross_validation")
+    assert "51 of 51 published cells (100%)" in study_page.agreement(found)

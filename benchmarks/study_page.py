@@ -1,0 +1,117 @@
+"""Put the results of the study, from the folder ``results``, into docs/study.md.
+
+    bayesmf reproduce ... --budget full --output study     # hours; see docs/study.md
+    python benchmarks/study_page.py --from study           # tables and figures to results, docs
+
+``--from`` copies tables (CSV and Markdown) to ``results`` and figures to ``docs/images`` first.
+The page has, for each protocol, the errors of cross-validation with the published ones beside
+them, and every cell that lies more than three combined standard errors from the published one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import shutil
+from pathlib import Path
+
+from _report import markdown_table, quote
+
+ROOT = Path(__file__).parents[1]
+RESULTS, IMAGES = ROOT / "results", ROOT / "docs" / "images"
+APART = ("GGGW", "GLLI")  # what the study's samplers drew there belongs to no prior
+FAR = 3.0
+
+
+def rows_of(protocol: str, name: str) -> list[dict[str, str]]:
+    """The rows of a table as text; none if it is not there."""
+    path = RESULTS / protocol / f"{name}.csv"
+    if not path.is_file():
+        return []
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def number(text: str) -> str:
+    return f"{float(text):.4g}"
+
+
+def errors(rows: list[dict[str, str]]) -> str:
+    """Models by datasets: error and its standard error, the published error beside them."""
+    data = list(dict.fromkeys(row["dataset"] for row in rows))
+    models = list(dict.fromkeys(row["model"] for row in rows))
+    by = {(row["dataset"], row["model"]): row for row in rows}
+    lines = []
+    for model in models:
+        line = [model.replace("_", " ")]
+        for name in data:
+            row = by.get((name, model))
+            line.append(
+                "" if row is None else f"{number(row['mse'])} ± {float(row['standard error']):.2g}"
+            )
+            published = row["published mse"] if row else ""
+            line.append(number(published) if published else "")
+        lines.append(line)
+    head = ["", *(word for name in data for word in (name.replace("_", " "), "published"))]
+    return markdown_table(head, lines)
+
+
+def agreement(rows: list[dict[str, str]]) -> str:
+    """How many published cells are met, and which are not."""
+    known = [row for row in rows if row["standard errors apart"]]
+    judged = [row for row in known if row["model"] not in APART]
+    far = [row for row in known if abs(float(row["standard errors apart"])) > FAR]
+    met = sum(abs(float(row["standard errors apart"])) <= FAR for row in judged)
+    text = (
+        f"{met} of {len(judged)} published cells ({met / len(judged):.0%}) lie within three "
+        f"combined standard errors; GGGW and GLLI are not counted. "
+    )
+    listed = [
+        f"{row['model']} on {row['dataset'].replace('_', ' ')}"
+        + (f" at {row['setting']}" if row["setting"] else "")
+        + f" ({number(row['mse'])}, published {number(row['published mse'])}: "
+        f"{float(row['standard errors apart']):+.1f})"
+        for row in far
+    ]
+    return text + ("Outside: " + "; ".join(listed) + "." if listed else "None is outside.")
+
+
+def page() -> str:
+    """Everything that the docs quote."""
+    blocks = []
+    for protocol, title in (("paper", "As the study did it"), ("sound", "The sound protocol")):
+        found = rows_of(protocol, "cross_validation")
+        if found:
+            blocks += [f"### Cross-validation, {title[0].lower()}{title[1:]}", errors(found)]
+            blocks += [agreement(found)]
+        figure = IMAGES / f"study-{protocol}-cross_validation.svg"
+        if found and figure.is_file():
+            blocks.append(f"![Nested cross-validation, {protocol}](images/{figure.name})")
+        ranks = rows_of(protocol, "model_selection")
+        if ranks:
+            blocks += [f"### Error against rank, {title[0].lower()}{title[1:]}", agreement(ranks)]
+            blocks.append(
+                f"![Model selection, {protocol}](images/study-{protocol}-model_selection.svg)"
+            )
+    return "\n\n".join(blocks)
+
+
+def take(folder: Path) -> None:
+    """Copy tables and figures of a run."""
+    shutil.rmtree(RESULTS, ignore_errors=True)
+    shutil.copytree(folder / "tables", RESULTS)
+    for figure in (folder / "figures").glob("*/*.svg"):
+        shutil.copy(figure, IMAGES / f"study-{figure.parent.name}-{figure.name}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--from", dest="folder", type=Path, help="output folder of reproduce")
+    args = parser.parse_args()
+    if args.folder:
+        take(args.folder)
+    quote(ROOT / "docs" / "study.md", "study", page())
+
+
+if __name__ == "__main__":
+    main()
