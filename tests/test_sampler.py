@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import threading
 import time
 from itertools import islice
@@ -156,3 +159,19 @@ def test_chains_that_take_turns_do_not_wait_for_each_other():
     for thread in threads:
         thread.join()
     assert outside.is_set() and time.perf_counter() - begin < 4
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_fork_inherits_no_lock():
+    code = (
+        "import os, numpy as np\n"
+        "from bayesmf import _threads, sample\n"
+        "X = np.random.default_rng(0).normal(size=(20, 10))\n"
+        "with _threads.turns(), _threads._blas_lock:\n"
+        "    child = os.fork()\n"
+        "    if child == 0:\n"
+        "        sample(X, 'GGG', 2, draws=5, chains=2, n_jobs=2)\n"
+        "        os._exit(0)\n"
+        "raise SystemExit(os.waitpid(child, 0)[1])\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

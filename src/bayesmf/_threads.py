@@ -25,9 +25,10 @@ _pool_size = 0
 
 
 def _reset() -> None:
-    """Forget the pool: its threads do not survive a fork."""
-    global _pool, _pool_size
+    """Forget the pool and all locks: the threads that have them do not survive a fork."""
+    global _pool, _pool_size, _turn, _mine, _blas_lock
     _pool, _pool_size = None, 0
+    _turn, _mine, _blas_lock = threading.Lock(), threading.local(), threading.Lock()
 
 
 if hasattr(os, "register_at_fork"):
