@@ -79,20 +79,18 @@ def agreement(rows: list[dict[str, str]]) -> str:
 def page() -> str:
     """Everything that the docs quote."""
     blocks = []
-    for protocol, title in (("paper", "As the study did it"), ("sound", "The sound protocol")):
-        found = rows_of(protocol, "cross_validation")
-        if found:
-            blocks += [f"### Cross-validation, {title[0].lower()}{title[1:]}", errors(found)]
-            blocks += [agreement(found)]
-        figure = IMAGES / f"study-{protocol}-cross_validation.svg"
-        if found and figure.is_file():
-            blocks.append(f"![Nested cross-validation, {protocol}](images/{figure.name})")
-        ranks = rows_of(protocol, "model_selection")
-        if ranks:
-            blocks += [f"### Error against rank, {title[0].lower()}{title[1:]}", agreement(ranks)]
-            blocks.append(
-                f"![Model selection, {protocol}](images/study-{protocol}-model_selection.svg)"
-            )
+    for protocol, title in (("paper", "as the study did it"), ("sound", "the sound protocol")):
+        for name, words in (
+            ("cross_validation", "Nested cross-validation"),
+            ("model_selection", "Error against rank"),
+        ):
+            found = rows_of(protocol, name)
+            if found:
+                blocks.append(f"### {words}, {title}")
+                blocks += [errors(found)] if name == "cross_validation" else []
+                blocks.append(agreement(found))
+                for figure in sorted(IMAGES.glob(f"study-{protocol}-{name}*.svg")):
+                    blocks.append(f"![{words}, {protocol}](images/{figure.name})")
     return "\n\n".join(blocks)
 
 

@@ -147,3 +147,5 @@ def test_the_page_of_the_study_quotes_its_results():
     assert _report.apart(ROOT / "docs" / "study.md", "study")[1] == study_page.page()
     found = study_page.rows_of("paper", "cross_validation")
     assert "51 of 51 published cells (100%)" in study_page.agreement(found)
+    ranks = study_page.rows_of("paper", "model_selection")
+    assert "147 of 150 published cells (98%)" in study_page.agreement(ranks)
