@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+from added import ADDED
 from bayesmf import (
     ARD,
     L21,
@@ -30,12 +31,11 @@ from bayesmf import (
     sample,
 )
 from bayesmf.presets import PAPER
-from bayesmf.priors import Horseshoe
 from conftest import models, small_matrix
 
 REAL = [Normal(0.1), Normal(0.1, "entries"), Normal(ARD()), MultivariateNormal(), Laplace(1.0),
-        Laplace(InverseGaussian()), Laplace(InverseGaussian(reading="rate")), Horseshoe(),
-        Volume()]  # fmt: skip
+        Laplace(InverseGaussian()), Laplace(InverseGaussian(reading="rate")), Volume(),
+        *(own.prior() for own in ADDED.values())]  # fmt: skip
 NONNEGATIVE = [Exponential(0.1), Exponential(ARD()), TruncatedNormal(), TruncatedNormal(1.0, 0.5),
                TruncatedNormal(0.0, TruncatedNormalHyper()), L21(0.1),
                Volume(signs="nonnegative")]  # fmt: skip

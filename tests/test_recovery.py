@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from added import ADDED
 from bayesmf import ObservedMatrix, preset, sample
 from bayesmf.metrics import r2
 from bayesmf.streams import Stream, seed_words
@@ -15,7 +16,8 @@ SHAPE, K, MISSING, SIGNAL_TO_NOISE = (100, 80), 5, 0.3, 10.0
 # The defaults of these two hyperpriors give factors without a mean, so that single cells would
 # decide R^2; the models are the same, with tails that have a variance.
 LIGHTER_TAILS = {"GTTN": {"a": 4.0, "b": 4.0}, "PGGG": {"a_prime": 4.0}}
-SPARSE = ("GHH",)  # half-Cauchy scales have no lighter tails; what such a prior is for stands in
+# Where there are no lighter tails, what such a prior is for stands in: factors with many zeros.
+SPARSE = [name for name, own in ADDED.items() if own.heavy]
 
 
 def simulate(name: str, seed: int):

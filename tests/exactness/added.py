@@ -22,7 +22,8 @@ class Added(NamedTuple):
     ``density``: maker of the log density of factors and hyper-variables from the hyperparameters.
     ``settings``: hyperparameters of the chain tests. ``slope``: the derivative of the log density
     along X_k -> c X_k at c = 1. ``broken``: what is broken -> (check, method, how its result
-    changes); a step of `updates` is "updates: its name".
+    changes); a step of `updates` is "updates: its name". ``heavy``: its draws have no mean, so that
+    single cells would decide how well simulated data are predicted.
     """
 
     prior: type[Prior]
@@ -30,6 +31,7 @@ class Added(NamedTuple):
     settings: dict[str, float]
     slope: Callable[[np.ndarray, dict[str, Any]], np.ndarray]
     broken: dict[str, tuple[str, str, Callable]]
+    heavy: bool = False
 
 
 def horseshoe(scale: float = 1.0):
@@ -75,5 +77,6 @@ ADDED = {
             ),
             "scale move leaves the overall precision": ("scale", "rescale", lambda *_: {}),
         },
+        heavy=True,
     ),
 }  # fmt: skip
