@@ -16,11 +16,10 @@ import shutil
 from pathlib import Path
 
 from _report import markdown_table, quote
+from bayesmf.experiments.tables import APART, CLOSE
 
 ROOT = Path(__file__).parents[1]
 RESULTS, IMAGES = ROOT / "results", ROOT / "docs" / "images"
-APART = ("GGGW", "GLLI")  # what the study's samplers drew there belongs to no prior
-FAR = 3.0
 
 
 def rows_of(protocol: str, name: str) -> list[dict[str, str]]:
@@ -60,8 +59,8 @@ def agreement(rows: list[dict[str, str]]) -> str:
     """How many published cells are met, and which are not."""
     known = [row for row in rows if row["standard errors apart"]]
     judged = [row for row in known if row["model"] not in APART]
-    far = [row for row in known if abs(float(row["standard errors apart"])) > FAR]
-    met = sum(abs(float(row["standard errors apart"])) <= FAR for row in judged)
+    far = [row for row in known if abs(float(row["standard errors apart"])) > CLOSE]
+    met = sum(abs(float(row["standard errors apart"])) <= CLOSE for row in judged)
     text = (
         f"{met} of {len(judged)} published cells ({met / len(judged):.0%}) lie within three "
         f"combined standard errors; GGGW and GLLI are not counted. "
