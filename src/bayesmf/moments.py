@@ -36,6 +36,23 @@ def inverse_moments(X: Array) -> tuple[Array, float]:
     return inverse.T @ inverse, float(2 * (np.log(D) + np.log(pivots)).sum())
 
 
+def whitened(X: Array) -> tuple[Array, Array, Array, float] | None:
+    """Return Y, T, W and log det X^T X, where X = Y T^T, Y^T Y = I and W = T^-1.
+
+    None where X^T X is so near to singular that doubles cannot tell.
+    """
+    n, K = X.shape
+    F, D = _scaled(X)
+    if n < K or not D.min() > 0:
+        return None
+    Y, singular, V = np.linalg.svd(F, full_matrices=False)
+    if not singular[-1] > 1e-11:
+        return None
+    log_det = float(2 * (np.log(D) + np.log(singular)).sum())
+    T = np.ascontiguousarray(D[:, None] * V.T * singular)
+    return np.ascontiguousarray(Y), T, np.ascontiguousarray(V / singular[:, None] / D), log_det
+
+
 def directions(X: Array, skip: int | None = None) -> tuple[Array, Array]:
     """Coordinates that diagonalise adj(S), S = X^T X with row ``skip`` (if any) left out.
 

@@ -19,7 +19,7 @@ from bayesmf.kernels.entries import draw_entries_dense, draw_entries_sparse, wid
 from bayesmf.kernels.linalg import LANES, TILE, sum_gram
 from bayesmf.kernels.rows import draw_rows, gram_rows, row_workspace, squared_errors
 from bayesmf.kernels.volume import draw_singular, draw_volume
-from bayesmf.moments import adjugate, directions, inverse_moments
+from bayesmf.moments import adjugate, directions, inverse_moments, whitened
 from bayesmf.observed import View
 from bayesmf.streams import Array, Stream
 from bayesmf.terms import EntryTerms, RowTerms, VolumeTerms
@@ -165,31 +165,76 @@ def _draw_entries(
     return errors
 
 
+class VolumeRows:
+    """Rows X that a volume prior ties together, to be drawn one after the other.
+
+    Where X^T X is nearly singular they are drawn in coordinates y = W x in which it begins as the
+    identity. To real-valued rows that is a volume prior with other data; where entries have a sign
+    the precision of the prior is carried over to x.
+    """
+
+    def __init__(self, X: Array, terms: VolumeTerms, tau: float, key: Array) -> None:
+        self.X, self.terms, self.tau, self.key = X, terms, tau, key
+        self._refresh()
+
+    def _refresh(self) -> None:
+        K = self.X.shape[1]
+        self._P, self._log_det = inverse_moments(self.X)
+        self._white = None
+        if not np.isfinite(self._log_det) and (white := whitened(self.X)):
+            *self._white, self._log_det = white
+            self._P = np.eye(K)
+
+    def draw(self, row: int, stop: int, packed: Array, rhs: Array) -> None:
+        """Draw these rows, whose Gram step is given; all rows before them have been drawn."""
+        first = row
+        while True:
+            if np.isfinite(self._log_det) or self.X.shape[1] == 1:
+                row = self._draw(row, stop, packed[row - first :], rhs[row - first :])
+            if row == stop:
+                return
+            T, weights = directions(self.X, row)
+            own = packed[row - first], rhs[row - first], self.tau, *self.terms
+            draw_singular(row, self.key, self.X, T, weights, *adjugate(T, weights), *own)
+            self._refresh()
+            row += 1
+
+    def _draw(self, row: int, stop: int, packed: Array, rhs: Array) -> int:
+        """Draw rows up to one that leaves singular moments, and return its number, or stop."""
+        X, Y, W = self.X, self.X, self.X[:0]
+        data = packed, rhs, self.tau, *self.terms
+        if self._white is not None:
+            Y, T, W = self._white
+            if not self.terms.nonnegative:
+                X, W = Y, W[:0]
+                data = *self._in_coordinates(T, packed, rhs), 1.0, self.terms.log_gamma, 0.0, False
+        end, self._log_det = draw_volume(
+            row, stop, self.key, X, Y, W, self._P, self._log_det, *data
+        )
+        if X is not self.X:
+            self.X[row:end] = Y[row:end] @ T.T
+        return end
+
+    def _in_coordinates(self, T: Array, packed: Array, rhs: Array) -> tuple[Array, Array]:
+        """Precisions and linear terms of y, where x = T y, from all but the volume."""
+        low = np.tril_indices(len(T))
+        G = np.zeros((len(packed), *T.shape))
+        G[:, low[0], low[1]] = G[:, low[1], low[0]] = self.tau * packed
+        G += self.terms.ridge * np.eye(len(T))
+        return np.ascontiguousarray((T.T @ G @ T)[:, low[0], low[1]]), self.tau * rhs @ T
+
+
 def _draw_volume(
     view: View, X: Array, F: Array, terms: VolumeTerms, tau: float, stream: Stream
 ) -> None:
     """Rows in sequence: the thread that finds the next block's Gram step done draws the block."""
-    key, gram, K = stream.key(), Gram(view, F), X.shape[1]
+    gram, rows = Gram(view, F), VolumeRows(X, terms, tau, stream.key())
+    K = X.shape[1]
     # Many blocks, because the last of them is drawn by one thread alone.
     bounds = gram.bounds(32) if stream.threads > 1 else [*range(0, view.n, _ROWS), view.n]
     waiting = deque([*pairwise(bounds), (view.n, view.n)])  # the last is never done
     done: dict[tuple[int, int], tuple[Array, Array]] = {}
-    P, log_det = inverse_moments(X)
     turn = threading.Lock()
-
-    def draw(row: int, stop: int, packed: Array, rhs: Array) -> None:
-        nonlocal P, log_det
-        first = row
-        while True:
-            if np.isfinite(log_det) or K == 1:
-                row, log_det = draw_volume(row, stop, key, X, P, log_det, packed, rhs, tau, *terms)
-            if row == stop:
-                return
-            T, weights = directions(X, row)
-            own = packed[row - first], rhs[row - first], tau, *terms
-            draw_singular(row, key, X, T, weights, *adjugate(T, weights), *own)
-            P, log_det = inverse_moments(X)
-            row += 1
 
     def block(start: int, stop: int) -> None:
         sums = np.empty((stop - start, K * (K + 1) // 2)), np.empty((stop - start, K))
@@ -198,7 +243,7 @@ def _draw_volume(
         while waiting[0] in done and turn.acquire(blocking=False):
             try:
                 while waiting[0] in done:
-                    draw(*waiting[0], *done.pop(waiting[0]))
+                    rows.draw(*waiting[0], *done.pop(waiting[0]))
                     waiting.popleft()
             finally:
                 turn.release()

@@ -139,7 +139,8 @@ class Draws:
     def __init__(self, s: Setup, index: int) -> None:
         self.s, self.index, self.calls = s, index, 0
         self.side = s.problem.side(s.state.copy(), index)
-        self.X, self.T = self.side.X, np.eye(s.data.rank)
+        self.X, self.basis = self.side.X, np.eye(s.data.rank)
+        self.T = self.basis  # x = T y for the row that is being drawn
 
     def move(self, part, density: Callable, nonnegative: bool) -> np.ndarray:
         """Check the density of a part of X, and return a new value for some of the parts."""
@@ -162,9 +163,16 @@ class Draws:
         def density(x: np.ndarray) -> float:
             return quadratic(np.linalg.solve(T, x), A, b) / spread**2
 
-        x = np.linalg.solve(T, self.move(self.calls, density, False))
-        self.T = np.eye(len(x))
-        return x
+        i = self.calls
+        x = self.X[i] = self.move(i, density, False)
+        self.T = self.basis
+        return np.linalg.solve(T, x)
+
+    def whitened(self, X):
+        white = moments.whitened(X)
+        if not self.side.prior.nonnegative:
+            self.basis = self.T = np.eye(X.shape[1]) if white is None else white[1]
+        return white
 
     def solve_and_draw(self, L, h, z, spread) -> None:
         """One row in each lane, as many as there are left."""
@@ -187,12 +195,13 @@ class Draws:
         part = np.unravel_index(self.calls, self.X.shape)
         return float(self.move(part, lambda x: b * x - 0.5 * p * x**2, True))
 
-    def run(self) -> None:
+    def run(self, inverse_moments: Callable = moments.inverse_moments) -> None:
         names = ("draw_rows", "draw_volume", "draw_singular")
         names += ("draw_entries_dense", "draw_entries_sparse")
         python = {name: getattr(updates, name).py_func for name in names}
         last = {"solve_one": self.solve_one, "_draw_entries": self.draw_entries}
         last |= {"assemble_singular": self.assemble_singular, "_draw_real": DRAW_REAL}
+        python |= {"whitened": self.whitened, "inverse_moments": inverse_moments}
         with (
             mock.patch.multiple(updates, **python),
             mock.patch.object(rows, "solve_and_draw", self.solve_and_draw),
@@ -216,6 +225,8 @@ def check_kernels(s: Setup) -> None:
         draws.run()
         one_by_one = prior.nonnegative and not isinstance(prior, Volume)
         assert draws.calls == (draws.X.size if one_by_one else len(draws.X))
+        if isinstance(prior, Volume) and s.data.rank > 1:
+            Draws(s, index).run(lambda X: (np.ones((X.shape[1],) * 2), np.nan))
 
 
 # --- Counts

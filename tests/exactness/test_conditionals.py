@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from added import ADDED
-from bayesmf import biases, sampler, updates
+from bayesmf import biases, moments, sampler, updates
 from bayesmf import distributions as dist
 from bayesmf.biases import Biases
 from bayesmf.hyperpriors import (
@@ -218,6 +218,29 @@ MUTATIONS = {
     ),
     "kernel of volume: determinant not downdated": Mutation(
         "kernels", "GVG changed", volume, "rank_one", lambda ratio, *_: 1.0
+    ),
+    "nearly singular volume: determinant of other units": Mutation(
+        "kernels", "GVG changed", moments, "whitened",
+        lambda white, *_: (*white[:3], white[3] + 0.1),
+    ),
+    "nearly singular volume: data in the old coordinates": Mutation(
+        "kernels", "GVG changed", updates.VolumeRows, "_in_coordinates",
+        lambda _, rows, T, packed, rhs: (rows.tau * packed, rows.tau * rhs),
+    ),
+    "nearly singular volume: ridge in the old coordinates": Mutation(
+        "kernels", "GVG ridge", updates.VolumeRows, "_in_coordinates",
+        lambda found, rows, T, *_: (
+            found[0] + rows.terms.ridge * (np.eye(len(T)) - T.T @ T)[np.tril_indices(len(T))],
+            found[1],
+        ),
+    ),
+    "nearly singular volume, nonnegative: prior in the new coordinates": Mutation(
+        "kernels", "GVnG changed", volume, "congruent",
+        lambda _, W, B, C: C.__setitem__(slice(None), B),
+    ),
+    "nearly singular volume, nonnegative: rows in coordinates of their own": Mutation(
+        "kernels", "GVnG changed", moments, "whitened",
+        lambda white, *_: (white[0] @ np.diag(np.arange(1.0, len(white[1]) + 1)), *white[1:]),
     ),
     "kernel of volume, nonnegative: precision without the 2": Mutation(
         "kernels", "GVnG changed", Volume, "terms", HALF_GAMMA

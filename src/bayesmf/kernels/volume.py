@@ -2,8 +2,9 @@
 
 With row i removed from S = X^T X, det(X^T X) = det S_- + x_i^T adj(S_-) x_i, so the whole row has a
 Gaussian conditional prior with precision 2 gamma adj(S_-). P = S^-1 and log det S are carried along
-by rank-one changes, and only log gamma + log det is ever formed, never a determinant. What has to
-be computed afresh, and the rare row that leaves a singular S_-, are the business of ``moments``.
+by rank-one changes, and only log gamma + log det is ever formed, never a determinant. Where S is
+nearly singular, P belongs to Y = X W^T instead, which is orthonormal to begin with. What has to be
+computed afresh, and the rare row that leaves a singular S_-, are the business of ``moments``.
 """
 
 from __future__ import annotations
@@ -119,26 +120,47 @@ def assemble_singular(A, h, T, log_weights, source, g, tau, log_gamma, ridge):
 
 
 @kernel
-def draw_volume(start, stop, key, X, P, log_det, packed, rhs, tau, log_gamma, ridge, nonnegative):
+def congruent(W, B, C):
+    """Set C to W^T B W."""
+    K = B.shape[0]
+    BW = np.zeros((K, K))
+    C[:] = 0.0
+    for a in range(K):
+        for c in range(K):
+            for b in range(K):
+                BW[a, b] += B[a, c] * W[c, b]
+    for c in range(K):
+        for a in range(K):
+            for b in range(K):
+                C[a, b] += W[c, a] * BW[c, b]
+
+
+@kernel
+def draw_volume(
+    start, stop, key, X, Y, W, P, log_det, packed, rhs, tau, log_gamma, ridge, nonnegative
+):
     """Draw rows of X (n, K) in turn, from start on; return where it ended, and log det X^T X there.
 
     It ends at stop, or at a row without which X^T X is singular in doubles (``draw_singular``).
     packed and rhs are the Gram step's of the last rows up to stop. The prior is
-    exp(-gamma det(X^T X) - ridge |X|^2 / 2), on X >= 0 if ``nonnegative``. P is (X^T X)^-1 and is
-    kept so; with K = 1, P and log_det have no use.
+    exp(-gamma det(X^T X) - ridge |X|^2 / 2), on X >= 0 if ``nonnegative``. Y is X W^T, or X itself
+    if W is empty, and P is (Y^T Y)^-1; both are kept so. With K = 1, P and log_det have no use.
     """
     K, first = X.shape[1], stop - len(rhs)
     A, B = np.zeros((K, padded(K, LANES))), np.ones((K, K))
+    C = np.empty((K, K)) if len(W) else B
     h, inverse, z = np.zeros(A.shape[1]), np.empty(K), np.empty(K)
     s = np.empty(4, np.uint64)
     for i in range(start, stop):
         if K > 1:
-            ratio = rank_one(P, X[i], -1.0, B)
+            ratio = rank_one(P, Y[i], -1.0, B)
             if not (ratio >= 1e-6 and math.isfinite(log_det)):
                 return i, log_det
             log_det += math.log(ratio)
+            if len(W):
+                congruent(W, B, C)
         c = log_gamma + (log_det if K > 1 else 0.0)
-        scale = assemble(A, h, B, c, packed[i - first], rhs[i - first], tau, ridge)
+        scale = assemble(A, h, C, c, packed[i - first], rhs[i - first], tau, ridge)
         seed_stream(key, i, s)
         if nonnegative:
             _draw_entries(s, X[i], A, h, 0.5 * scale)
@@ -146,8 +168,12 @@ def draw_volume(start, stop, key, X, P, log_det, packed, rhs, tau, log_gamma, ri
             _draw_real(s, A, h, inverse, z, math.exp(-0.5 * scale))
             for k in range(K):
                 X[i, k] = h[k]
+        for a in range(len(W)):
+            Y[i, a] = 0.0
+            for k in range(K):
+                Y[i, a] += W[a, k] * X[i, k]
         if K > 1:
-            log_det += math.log(rank_one(B, X[i], 1.0, P))
+            log_det += math.log(rank_one(B, Y[i], 1.0, P))
     return stop, log_det
 
 
