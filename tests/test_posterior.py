@@ -208,3 +208,32 @@ def test_a_result_that_must_be_whole_is_not_cut_short():
 
     with pytest.raises(KeyboardInterrupt):
         sample_whole(small_matrix(), "GGG", 2, draws=10_000, burn_in=2, progress=interrupt)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_a_run_that_goes_on_is_the_longer_run(n_jobs):
+    options = {"chains": 2, "keep": ("U",), "random_state": 5, "n_jobs": n_jobs}
+    first = sample(X, "GGGW", 2, burn_in=3, draws=4, **options)
+    whole = sample(X, "GGGW", 2, burn_in=7, draws=5, **options)
+    rest = sample(X, "GGGW", 2, burn_in=0, draws=5, **options | {"random_state": 6}, init=first)
+    np.testing.assert_array_equal(rest.draws["U"], whole.draws["U"])
+    np.testing.assert_array_equal(rest.mean, whole.mean)
+    assert rest.settings["init"] == "after sweep 7"
+    again = sample(X, "GGGW", 2, burn_in=0, draws=5, **options, init=first)
+    np.testing.assert_array_equal(again.mean, whole.mean)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"model": "GGG"}, "model of the run is GGG, but that of the posterior is GGGW"),
+        ({"n_components": 3}, "n_components of the run is 3"),
+        ({"chains": 1}, "chains of the run is 1, but that of the posterior is 2"),
+        ({"X": np.ones((2, 2))}, "shape of the run"),
+    ],
+)
+def test_what_cannot_go_on(changed, message):
+    options = {"X": X, "model": "GGGW", "n_components": 2, "chains": 2, "draws": 2}
+    first = sample(**options, burn_in=0)
+    with pytest.raises(ModelError, match=message):
+        sample(**options | changed, burn_in=0, init=first)

@@ -91,7 +91,9 @@ class Gaussian(Likelihood):
     def draw_side(self, side: Side, own: Values, auxiliary: Any, stream: Stream) -> Array | None:
         tau = float(own["noise_precision"])
         terms = side.prior.terms(side.h, side.rank)
-        return updates.draw_side(side.view, side.X, side.F, terms, tau, stream)
+        return updates.draw_side(
+            side.view, side.X, side.F, terms, tau, stream, last=side.number == 1
+        )
 
     def conditional(self, n_observed: int, error: float) -> dist.Gamma:
         """Distribution of the noise precision given the sum of squared residuals."""

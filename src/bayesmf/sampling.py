@@ -44,7 +44,7 @@ def sample(
     chains: int = 1,
     hyperparameters: dict[str, Any] | None = None,
     biases: bool | Biases = False,
-    init: str = "data",
+    init: str | Posterior = "data",
     scale_move: bool = True,
     cells: Any = None,
     keep: str | Iterable[str] = (),
@@ -77,7 +77,9 @@ def sample(
         Whether to add a global mean and an effect of every row and column, sampled with the
         factors; a `Biases` sets their hyperparameters. For the Gaussian likelihood.
     init
-        "data" starts from factors with the scale of the data, "prior" from a prior draw.
+        "data" starts from factors with the scale of the data, "prior" from a prior draw. A
+        `Posterior` of the same model goes on where its chains ended, with their own seed: in all
+        it is the longer run.
     scale_move
         Whether sweeps include the exact move of the factors' scales.
     cells
@@ -115,11 +117,13 @@ def sample(
     problem = Problem.of(
         X, model, n_components, scale_move=scale_move, threads=max(1, threads // workers)
     )
-    check_init(init)
+    starts = _starts(init, problem, chains)
     words = known_seed(store) if store is not None and random_state is None else None
+    if isinstance(init, Posterior):
+        words, init = starts[0].seed.tolist(), f"after sweep {starts[0].sweep}"
     seed = np.random.SeedSequence(words or seed_words(random_state).tolist())
     plan = _Plan(
-        problem, draws, burn_in, thin, init, seed,
+        problem, draws, burn_in, thin, init, starts, seed,
         None if cells is None else cell_arrays(cells, problem.X.shape),
         _kept_names(problem, keep),
         chains,
@@ -147,6 +151,19 @@ def _check_numbers(n_jobs: int | None, **least: tuple[int, int]) -> None:
         raise ModelError(
             f"n_jobs must be None, a positive number of threads or -1, got {n_jobs!r}."
         )
+
+
+def _starts(init: str | Posterior, problem: Problem, chains: int) -> tuple[Any, ...]:
+    """State from which each chain goes on, or None where it has to find a start of its own."""
+    if not isinstance(init, Posterior):
+        check_init(init)
+        return (None,) * chains
+    wanted = problem.model.name, problem.X.shape, problem.n_components, chains
+    found = init.model.name, init.shape, init.n_components, len(init.states)
+    for what, a, b in zip(("model", "shape", "n_components", "chains"), wanted, found, strict=True):
+        if a != b:
+            raise ModelError(f"init: {what} of the run is {a}, but that of the posterior is {b}.")
+    return init.states
 
 
 def _kept_names(problem: Problem, keep: str | Iterable[str]) -> list[str]:
@@ -206,6 +223,7 @@ class _Plan(NamedTuple):
     burn_in: int
     thin: int
     init: str
+    starts: tuple[Any, ...]
     seed: np.random.SeedSequence
     cells: tuple[Array, Array] | None
     keep: list[str]
@@ -223,6 +241,7 @@ class _Plan(NamedTuple):
             "burn_in": self.burn_in, "thin": self.thin, "chains": self.chains, "init": self.init,
             "scale_move": self.problem.scale_move, "seed": self.seed.entropy, "keep": self.keep,
             "cells": None if self.cells is None else [c.tolist() for c in self.cells],
+            "start": [state and state.error for state in self.starts],
             "data": fingerprint(self.problem.X), "bayesmf": __version__,
         }  # fmt: skip
 
@@ -272,7 +291,7 @@ def _run_chain(
     saved = memory.load(number)
     if saved:
         run.take(saved)
-    states = chain(problem, plan.init, plan.seed, number, run.state)
+    states = chain(problem, plan.init, plan.seed, number, run.state or plan.starts[number])
     for sweep in range(len(run.seconds) + 1, plan.sweeps + 1):
         if stop.is_set():
             break

@@ -119,27 +119,32 @@ def draw_side(
     terms: RowTerms | EntryTerms | VolumeTerms,
     tau: float,
     stream: Stream,
+    last: bool = False,
 ) -> Array | None:
     """Draw X (n, K) in place given the other side's F, under a Gaussian likelihood.
 
-    Returns the sums of squared residuals of the new rows (n,), where they come for nothing.
+    Returns the sums of squared residuals of the new rows (n,), where they come for nothing, or for
+    little and the side is the ``last`` of a sweep.
     """
     if isinstance(terms, EntryTerms):
         return _draw_entries(view, X, F, terms, tau, stream)
     if isinstance(terms, RowTerms):
-        _draw_rows(view, X, F, terms, tau, stream)
+        return _draw_rows(view, X, F, terms, tau, stream, last)
     else:
         _draw_volume(view, X, F, terms, tau, stream)
     return None
 
 
-def _draw_rows(view: View, X: Array, F: Array, terms: RowTerms, tau: float, stream: Stream) -> None:
-    key, gram = stream.key(), Gram(view, F)
+def _draw_rows(
+    view: View, X: Array, F: Array, terms: RowTerms, tau: float, stream: Stream, last: bool
+) -> Array | None:
+    key, gram, errors = stream.key(), Gram(view, F), np.empty(view.n if last else 0)
 
     def block(start: int, stop: int) -> None:
-        draw_rows(start, stop, key, X, *gram.data, tau, *terms, *_workspace(X.shape[1]))
+        draw_rows(start, stop, key, X, *gram.data, tau, *terms, errors, *_workspace(X.shape[1]))
 
     _threads.run(block, gram.bounds(), stream.threads, joined=True)
+    return errors if last else None
 
 
 def _draw_entries(
@@ -271,8 +276,7 @@ def draw_beside(
 
 def row_errors(view: View, X: Array, F: Array, threads: int) -> Array:
     """Sum of squared residuals of every row (n,) over its observed entries."""
-    out, rank = np.empty(view.n), X.shape[1]
-    X, F = in_vectors(X), in_vectors(F)
+    out, rank, F = np.empty(view.n), X.shape[1], in_vectors(F)
     _threads.run(
         lambda start, stop: squared_errors(
             start, stop, view.indptr, view.indices, view.values, X, F, out

@@ -23,7 +23,7 @@ from bayesmf.splits import Triples, fold_numbers, holdout, split_at
 from bayesmf.streams import Array
 
 RHAT = 1.05  # of the held-out error, beyond which a sound run is made longer
-_ROUNDS = ((200, 200), (400, 600))  # burn-in and draws of each of two chains
+_ROUNDS = ((200, 200), (0, 600))  # burn-in and draws of each of two chains, which go on
 _INNER = (150, 150)  # the same of the one chain that scores a rank
 _MAPPED = {"GLL": {"eta": 10**-0.25}, "GTTN": {"a": 1.5}}  # what the study's samplers really did
 
@@ -99,10 +99,12 @@ def predict(
         burn_in, draws = _INNER
         posterior = sample_whole(train, model, rank, burn_in=burn_in, draws=draws, **options)
         return posterior.predict(), {}
+    begin: Any = "data"
     for burn_in, draws in _ROUNDS:
-        posterior = sample_whole(
-            train, model, rank, burn_in=burn_in, draws=draws, chains=2, keep=("U", "V"), **options
-        )
+        posterior = begin = sample_whole(
+            train, model, rank, burn_in=burn_in, draws=draws, chains=2, keep=("U", "V"), init=begin,
+            **options,
+        )  # fmt: skip
         rhat = _rhat(posterior, test)
         if rhat < RHAT:
             break

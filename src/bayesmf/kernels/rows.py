@@ -90,14 +90,36 @@ def row_workspace(K):
 
 
 @kernel
+def squared_errors(start, stop, indptr, indices, values, X, F, out):
+    """Set out[i] to the sum of squared residuals of row i; F has rows of whole vectors."""
+    K, w, far = X.shape[1], F.shape[1], F.size > NEAR
+    x = np.zeros(w)
+    for i in range(start, stop):
+        for k in range(K):
+            x[k] = X[i, k]
+        square = 0.0
+        for t in range(indptr[i], indptr[i + 1]):
+            if far:
+                fetch_ahead(F, indices, t)
+            q = at(indices, t) * w
+            fit = splat(0.0)
+            for b in range(0, w, LANES):
+                fit = plus_product(fit, load(x, b), load(F, q + b))
+            residual = at(values, t) - total(fit)
+            square += residual * residual
+        out[i] = square
+
+
+@kernel
 def draw_rows(
     start, stop, key, X, F, indptr, indices, values, gaps_indptr, gaps, whole,
-    tau, precision, diagonal, linear, A, h, z, G,
+    tau, precision, diagonal, linear, errors, A, h, z, G,
 ):  # fmt: skip
     """Gram step and draw step for rows start..stop of X (n, K), in place, `LANES` rows at a time.
 
-    The prior adds ``precision`` (K, K), ``diagonal`` (1 or n, K) and ``linear`` (1 or n, K). The
-    last four arguments are the ``row_workspace``.
+    The prior adds ``precision`` (K, K), ``diagonal`` (1 or n, K) and ``linear`` (1 or n, K).
+    ``errors`` (n,), if not empty, takes the ``squared_errors`` of the new rows. The last four
+    arguments are the ``row_workspace``.
     """
     K = X.shape[1]
     g, weight, whole_weight = np.empty(F.shape[1]), np.zeros(LANES), np.zeros(LANES)
@@ -131,21 +153,5 @@ def draw_rows(
         for lane in range(rows):
             for k in range(K):
                 X[i + lane, k] = h[k, lane]
-
-
-@kernel
-def squared_errors(start, stop, indptr, indices, values, X, F, out):
-    """Set out[i] to the sum of squared residuals of row i; X and F have rows of whole vectors."""
-    w, far = X.shape[1], F.size > NEAR
-    for i in range(start, stop):
-        square = 0.0
-        for t in range(indptr[i], indptr[i + 1]):
-            if far:
-                fetch_ahead(F, indices, t)
-            q = at(indices, t) * w
-            fit = splat(0.0)
-            for b in range(0, w, LANES):
-                fit = plus_product(fit, load(X, i * w + b), load(F, q + b))
-            residual = at(values, t) - total(fit)
-            square += residual * residual
-        out[i] = square
+    if errors.size > 0:
+        squared_errors(start, stop, indptr, indices, values, X, F, errors)
