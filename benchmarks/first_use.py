@@ -3,8 +3,8 @@
     python benchmarks/first_use.py [--model GGGA] [--missing 0.3] [--repeats 3] [--json FILE]
 
 Every figure is that of a fresh process, from its start: the end of the first sweep of a small
-matrix when all kernels must be compiled (once, with an empty cache folder); the same when the
-cache holds them (best of the repeats); and ``python -c "import bayesmf"`` (best of the repeats).
+matrix when all kernels must be compiled (best of two, each with an empty cache folder); the same
+when the cache holds them (best of the repeats); and ``python -c "import bayesmf"`` (likewise).
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ def until_imported() -> float:
 
 def measure(model: str, missing: float, repeats: int) -> dict[str, float]:
     """All three figures, in seconds."""
-    with tempfile.TemporaryDirectory() as cache:
-        first = until_first_sweep(model, missing, cache)
+    with tempfile.TemporaryDirectory() as cache, tempfile.TemporaryDirectory() as other:
+        first = min(until_first_sweep(model, missing, folder) for folder in (cache, other))
         second = best_of(repeats, lambda: until_first_sweep(model, missing, cache))
     return {"first use": first, "second use": second, "import": best_of(repeats, until_imported)}
 

@@ -137,18 +137,20 @@ def _dry_run(options: argparse.Namespace, tasks: list[Any], absent: list[str]) -
     from bayesmf.experiments.store import Store
 
     store = Store(f"{options.output}/store")
-    ours = theirs = 0.0
-    missing = 0
+    alike: dict[str, list[Any]] = {}  # tasks that differ in nothing but the repeat
     for task in tasks:
-        known = store.get(task) is not None
-        print(f"{'done' if known else f'{guess(task):7.1f} s'}  {task}")
-        if not known:
-            missing += 1
-            ours, theirs = ours + guess(task), theirs + study_seconds(task)
+        alike.setdefault(str(task).rpartition(" #")[0], []).append(task)
+    missing = []
+    for name, group in alike.items():
+        left = [task for task in group if store.get(task) is None]
+        done = f", {len(group) - len(left)} done" if len(left) < len(group) else ""
+        print(f"{sum(map(guess, left)):7.1f} s  {name} ({len(group)} tasks{done})")
+        missing += left
+    ours, theirs = sum(map(guess, missing)), sum(map(study_seconds, missing))
     print(
-        f"{len(tasks)} tasks, {missing} of them to be run: about {ours / options.jobs / 60:.0f} "
-        f"minutes with {options.jobs} jobs; the study's own code would have taken "
-        f"{theirs / 3600:.0f} hours for their sweeps."
+        f"{len(tasks)} tasks, {len(missing)} of them to be run: about "
+        f"{ours / options.jobs / 60:.0f} minutes with --jobs {options.jobs}; the study's own code "
+        f"would have taken {theirs / 3600:.0f} hours for their sweeps."
     )
     _left_out(absent)
     return 0

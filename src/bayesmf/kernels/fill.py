@@ -23,7 +23,7 @@ NORMAL, GAMMA, EXPONENTIAL, TRUNCATED, INVERSE_GAUSSIAN, GIG = range(6)
 COMMON = (NORMAL, GAMMA, EXPONENTIAL)
 
 
-@kernel
+@kernel(inner=True)
 def _draw(kind, s, a, b):
     """One draw of a common distribution: the meaning of (a, b) is that of the distribution."""
     if kind == NORMAL:  # linear term, precision
@@ -33,7 +33,7 @@ def _draw(kind, s, a, b):
     return exponential(s) / a  # rate
 
 
-@kernel
+@kernel(inner=True)
 def _draw_special(kind, s, a, b, c):
     """One draw of any other distribution."""
     if kind == TRUNCATED:  # linear term, precision

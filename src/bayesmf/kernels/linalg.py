@@ -98,7 +98,7 @@ def sum_gram(F, indices, first, last, A):
             _tile(F, indices, first, last, a, (vectors - 1) * LANES, A)
 
 
-@kernel
+@kernel(inner=True)
 def fetch_ahead(F, indices, t):
     """Ask for the row of F that is needed some entries after the t-th."""
     w = F.shape[1]
@@ -107,7 +107,7 @@ def fetch_ahead(F, indices, t):
         fetch(F, q + b)
 
 
-@kernel
+@kernel(inner=True)
 def _project_vector(F, indices, values, first, last, b, g):
     """Set the vector of g from b on to the sum of r f there, four entries at a time."""
     w, one = F.shape[1], splat(1.0)
@@ -151,7 +151,7 @@ def project(F, indices, values, first, last, g):
         _project_vector(F, indices, values, first, last, paired, g)
 
 
-@kernel
+@kernel(inner=True)
 def clear_padding(A, K):
     """Set the rows from K on to those of the identity."""
     for a in range(K, A.shape[0]):

@@ -99,7 +99,7 @@ def normal(s):
             return sign * x
 
 
-@kernel
+@kernel(inner=True)
 def _gamma_from_one(s, a):
     """Gamma(a, 1) for a >= 1 (Marsaglia and Tsang, 2000)."""
     d = a - 1.0 / 3.0

@@ -26,7 +26,7 @@ from bayesmf.kernels.linalg import (
 from bayesmf.kernels.random import normal, seed_stream
 
 
-@kernel
+@kernel(inner=True)
 def _enough_left(whole, A, K):
     """Whether whole - A keeps so much of every diagonal entry that rounding errors do not grow."""
     enough = True

@@ -78,7 +78,7 @@ def gig_three_halves(s, a, b):
     return c * inverse if uniform(s) * (1.0 + cube) <= cube else c * r
 
 
-@kernel
+@kernel(inner=True)
 def _slope(x, e, low2, low1, up1, up2):
     """Derivative of the log density in ``log_scale`` at x."""
     return (
@@ -138,7 +138,7 @@ def _part(weight, x):
     return 0.5 * weight * (x - math.expm1(x)) if weight > 0.0 else 0.0
 
 
-@kernel
+@kernel(inner=True)
 def _drop(d, rest, low2, low1, up1, up2):
     """Log density at mode + d relative to the mode; the weights are those at the mode."""
     return rest * d + _part(low2, -2.0 * d) + _part(low1, -d) + _part(up1, d) + _part(up2, 2.0 * d)
@@ -150,14 +150,14 @@ def _pull(weight, x):
     return -0.5 * weight * math.expm1(x) if weight > 0.0 else 0.0
 
 
-@kernel
+@kernel(inner=True)
 def _fall_rate(d, rest, low2, low1, up1, up2):
     """Derivative of ``_drop``."""
     down = 2.0 * _pull(low2, -2.0 * d) + _pull(low1, -d)
     return rest - down + _pull(up1, d) + 2.0 * _pull(up2, 2.0 * d)
 
 
-@kernel
+@kernel(inner=True)
 def _shoulder(sign, width, rest, low2, low1, up1, up2):
     """Distance from the mode, on one side, at which the log density has fallen by 0.5 to 2."""
     near, far = 0.0, width
@@ -224,7 +224,7 @@ def gig(s, p, a, b):
     return math.exp(log_scale(s, p, -np.inf, math.log(b), math.log(a), -np.inf))
 
 
-@kernel
+@kernel(inner=True)
 def _stirling(k):
     """Error of Stirling's formula for log k! (Hoermann's series; exact enough from k = 10)."""
     if k < 10.0:
@@ -236,7 +236,7 @@ def _stirling(k):
     ) * inverse
 
 
-@kernel
+@kernel(inner=True)
 def _binomial_rejection(s, n, p):
     """Binomial(n, p) for p <= 1/2 and n p >= 10: transformed rejection (Hoermann, 1993)."""
     q = 1.0 - p
