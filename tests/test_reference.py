@@ -329,6 +329,21 @@ def test_residuals_of_drawn_entries_are_those_of_the_new_factors(name, kind):
         assert_close(found, updates.row_errors(side.view, side.X, side.F, 1), 1e-12)
 
 
+@pytest.mark.parametrize("noise", [1.0, 1e-3, 1e-8])
+@pytest.mark.parametrize("missing", [0.0, 0.2, 0.8])
+@pytest.mark.parametrize("K", [1, 5, 8])
+def test_residuals_of_drawn_rows_are_those_of_the_new_factors(K, missing, noise):
+    """They follow from the Gram step; next to nothing is left of a sum of squares at the end."""
+    rng = np.random.default_rng(K)
+    U, V = rng.normal(size=(40, K)), rng.normal(size=(30, K))
+    R = U @ V.T + noise * rng.normal(size=(40, 30))
+    R[rng.random(R.shape) < missing] = np.nan
+    view, terms = ObservedMatrix.of(R).cols, RowTerms(np.eye(K), np.zeros((1, K)), np.ones((1, K)))
+    found = updates.draw_side(view, V, U, terms, noise**-2, Stream(seed_words(0)), last=True)
+    np.testing.assert_allclose(found, updates.row_errors(view, V, U, 1), rtol=1e-10, atol=1e-30)
+    assert updates.draw_side(view, V, U, terms, 1.0, Stream(seed_words(0))) is None
+
+
 @pytest.mark.parametrize("kind", ["sparse", "dense"])
 @pytest.mark.parametrize("K", range(1, 18))
 def test_gram_step(K, kind):

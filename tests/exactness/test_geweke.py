@@ -122,6 +122,15 @@ def ignores_mask(right, view, F, threads):
     return np.broadcast_to(F.sum(axis=0), (view.n, F.shape[1]))
 
 
+def first_entries(right, problem, state, stream, *_):
+    """Squared errors of the first two entries of every column alone."""
+    view, errors = problem.X.cols, np.empty(problem.X.shape[1])
+    for j in range(view.n):
+        part = slice(view.indptr[j], min(view.indptr[j] + 2, view.indptr[j + 1]))
+        errors[j] = np.sum((view.values[part] - state.U[view.indices[part]] @ state.V[j]) ** 2)
+    return right(problem, state, stream, errors)
+
+
 def stale_columns(monkeypatch):
     """The columns go on seeing the values of the first data."""
     first = {}
@@ -190,11 +199,11 @@ MUTATIONS = {
     "entries, sparse: a stream for every two rows": ("GGGU", "sparse", False, rebuilt(
         entries, "seed_stream(key, i, s)", "seed_stream(key, i // 2, s)")),
     "rows: sign of the data": ("GGG", "dense", False, rebuilt(
-        rows, "linear[p, k] + tau * g[k]", "linear[p, k] - tau * g[k]")),
+        rows, "linear[p, k] + tau * g[lane, k]", "linear[p, k] - tau * g[lane, k]")),
     "rows: gaps added, not subtracted": ("GGG", "dense", False, rebuilt(
         rows, "(-tau, tau) if flipped", "(tau, tau) if flipped")),
     "rows: prior's linear term left out": ("GGGW", "dense", False, rebuilt(
-        rows, "linear[p, k] + tau * g[k]", "tau * g[k]")),
+        rows, "linear[p, k] + tau * g[lane, k]", "tau * g[lane, k]")),
     "entries: sign of the coupling": ("GL21", "dense", False, rebuilt(
         entries, "linear[k] - coupling", "linear[k] + coupling")),
     "entries: stale residual": ("GEE", "dense", False, rebuilt(
@@ -207,8 +216,12 @@ MUTATIONS = {
         entries, "truncated_normal(s, p, b)", "truncated_normal(s, p + 1e-9, abs(b))")),
     "counts: the last factor gets nothing": ("PGGG", "dense", False, rebuilt(
         counts, "for k in range(K - 1):", "for k in range(K - 2):")),
-    "noise: sum over K entries of a row": ("GGG", "dense", False, rebuilt(
-        rows, "square += residual", "square += residual * (t < indptr[i] + 2)")),
+    "noise: sum over K entries of a row": ("GGG", "dense", False, patched(
+        sampler, "_finish", first_entries)),
+    "noise: data counted once in the squared error": ("GGG", "dense", False, rebuilt(
+        rows, "square - 2.0 * _dot(", "square - _dot(")),
+    "noise, sparse: fit counted twice in the squared error": ("GGG", "sparse", False, rebuilt(
+        rows, "+ fitted / tau", "+ 2.0 * fitted / tau")),
 }
 WRONG_MOVES = {
     "a wrong power": ("GEE", patched(sampler, "joint_scale_terms", extra_power)),

@@ -25,6 +25,8 @@ from bayesmf.kernels.linalg import (
 )
 from bayesmf.kernels.random import normal, seed_stream
 
+NO_LOSS = 1e-4  # of the sum of squares: a squared error above this keeps eleven digits
+
 
 @kernel(inner=True)
 def _enough_left(whole, A, K):
@@ -110,6 +112,23 @@ def squared_errors(start, stop, indptr, indices, values, X, F, out):
         out[i] = square
 
 
+@kernel(reassociate=True)
+def _dot(x, y, first, last):
+    total = 0.0
+    for t in range(first, last):
+        total += x[t] * y[t]
+    return total
+
+
+@kernel
+def _quadratic(S, x):
+    """Return x^T S x from the lower triangle of S."""
+    value = 0.0
+    for a in range(x.shape[0]):
+        value += x[a] * (2.0 * _dot(S[a], x, 0, a) + S[a, a] * x[a])
+    return value
+
+
 @kernel
 def draw_rows(
     start, stop, key, X, F, indptr, indices, values, gaps_indptr, gaps, whole,
@@ -118,11 +137,12 @@ def draw_rows(
     """Gram step and draw step for rows start..stop of X (n, K), in place, `LANES` rows at a time.
 
     The prior adds ``precision`` (K, K), ``diagonal`` (1 or n, K) and ``linear`` (1 or n, K).
-    ``errors`` (n,), if not empty, takes the ``squared_errors`` of the new rows. The last four
-    arguments are the ``row_workspace``.
+    ``errors`` (n,), if not empty, takes the ``squared_errors`` of the new rows, which follow from
+    the Gram step unless they are so small that digits would be lost. The last four arguments are
+    the ``row_workspace``.
     """
     K = X.shape[1]
-    g, weight, whole_weight = np.empty(F.shape[1]), np.zeros(LANES), np.zeros(LANES)
+    g, weight, whole_weight = np.empty((LANES, F.shape[1])), np.zeros(LANES), np.zeros(LANES)
     s = np.empty(4, np.uint64)
     complete = whole.size > 0 and gaps.size == 0
     if complete:
@@ -132,7 +152,7 @@ def draw_rows(
         h[K:] = 0.0  # padding, which a row that left the range of doubles would spoil for others
         for lane in range(rows):
             row = i + lane
-            project(F, indices, values, indptr[row], indptr[row + 1], g)
+            project(F, indices, values, indptr[row], indptr[row + 1], g[lane])
             flipped = complete or _gram_row(
                 row, K, F, indptr, indices, gaps_indptr, gaps, whole, G[lane]
             )
@@ -140,7 +160,7 @@ def draw_rows(
             p = row if linear.shape[0] > 1 else 0
             seed_stream(key, row, s)
             for k in range(K):
-                h[k, lane] = linear[p, k] + tau * g[k]
+                h[k, lane] = linear[p, k] + tau * g[lane, k]
                 z[k, lane] = normal(s)
         if i == start or not complete or diagonal.shape[0] > 1:
             _assemble(G, weight, whole, whole_weight, precision, A)
@@ -151,7 +171,13 @@ def draw_rows(
             cholesky(A)
         solve_and_draw(A, h, z, 1.0)
         for lane in range(rows):
+            row, x = i + lane, X[i + lane]
             for k in range(K):
-                X[i + lane, k] = h[k, lane]
-    if errors.size > 0:
-        squared_errors(start, stop, indptr, indices, values, X, F, errors)
+                x[k] = h[k, lane]
+            if errors.size > 0:
+                square = _dot(values, values, indptr[row], indptr[row + 1])
+                fitted = whole_weight[lane] * _quadratic(whole, x) if whole.size > 0 else 0.0
+                fitted += weight[lane] * _quadratic(G[lane], x)
+                errors[row] = square - 2.0 * _dot(g[lane], x, 0, K) + fitted / tau
+                if not errors[row] > NO_LOSS * square:
+                    squared_errors(row, row + 1, indptr, indices, values, X, F, errors)
