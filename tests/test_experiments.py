@@ -16,7 +16,7 @@ from joblib.externals.loky import get_reusable_executor
 from bayesmf import DataError, ModelError, ObservedMatrix
 from bayesmf.cli import main
 from bayesmf.experiments import masks, observations, published, settings, tables, work
-from bayesmf.experiments.estimate import fits, guess, study_seconds
+from bayesmf.experiments.estimate import fits, guess, learnt, study_seconds
 from bayesmf.experiments.reproduce import plan, reproduce
 from bayesmf.experiments.runner import run_all
 from bayesmf.experiments.settings import EXPERIMENTS
@@ -367,6 +367,14 @@ def test_a_dry_run_prints_tasks_and_times(tmp_path, capsys):
     task = some_tasks()[0]
     assert 0 < guess(task) < 60 and study_seconds(task) > 0
     assert fits(replace(task, model="row_average")) == []
+
+
+def test_an_estimate_learns_from_what_is_done():
+    task = some_tasks()[0]
+    other = replace(task, model="GVG")
+    length = learnt([(task, {"seconds": 3 * guess(task)}), (task, {"seconds": guess(task)})])
+    assert length(replace(task, repeat=7)) == pytest.approx(2 * guess(task))
+    assert length(other) == guess(other)
 
 
 @pytest.mark.parametrize(

@@ -133,20 +133,21 @@ def _agreement(cells: list[Any]) -> None:
 
 
 def _dry_run(options: argparse.Namespace, tasks: list[Any], absent: list[str]) -> int:
-    from bayesmf.experiments.estimate import guess, study_seconds
+    from bayesmf.experiments.estimate import learnt, study_seconds
     from bayesmf.experiments.store import Store
 
     store = Store(f"{options.output}/store")
     alike: dict[str, list[Any]] = {}  # tasks that differ in nothing but the repeat
     for task in tasks:
         alike.setdefault(str(task).rpartition(" #")[0], []).append(task)
-    missing = []
+    known, missing = dict(store.records(tasks)), []
+    length = learnt(known.items())
     for name, group in alike.items():
-        left = [task for task in group if store.get(task) is None]
+        left = [task for task in group if task not in known]
         done = f", {len(group) - len(left)} done" if len(left) < len(group) else ""
-        print(f"{sum(map(guess, left)):7.1f} s  {name} ({len(group)} tasks{done})")
+        print(f"{sum(map(length, left)):7.1f} s  {name} ({len(group)} tasks{done})")
         missing += left
-    ours, theirs = sum(map(guess, missing)), sum(map(study_seconds, missing))
+    ours, theirs = sum(map(length, missing)), sum(map(study_seconds, missing))
     print(
         f"{len(tasks)} tasks, {len(missing)} of them to be run: about "
         f"{ours / options.jobs / 60:.0f} minutes with --jobs {options.jobs}; the study's own code "

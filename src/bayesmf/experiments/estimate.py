@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from typing import Any
+
 import numpy as np
 
 from bayesmf.datasets import CATALOGUE
@@ -52,6 +55,18 @@ def guess(task: Task) -> float:
         _START + sweeps * (2e-4 + entry.n_observed * (constant + slope * rank))
         for rank, sweeps in fits(task)
     )
+
+
+def learnt(done: Iterable[tuple[Task, dict[str, Any]]]) -> Callable[[Task], float]:
+    """`guess`, corrected by what tasks of the same protocol and model took: these records."""
+    taken: dict[tuple[str, str], float] = {}
+    guessed: dict[tuple[str, str], float] = {}
+    for task, record in done:
+        key = task.protocol, task.model
+        taken[key] = taken.get(key, 0.0) + record["seconds"]
+        guessed[key] = guessed.get(key, 0.0) + guess(task)
+    ratio = {key: taken[key] / guessed[key] for key in taken}
+    return lambda task: guess(task) * ratio.get((task.protocol, task.model), 1.0)
 
 
 def study_seconds(task: Task) -> float:

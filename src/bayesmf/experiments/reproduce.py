@@ -10,7 +10,7 @@ from typing import Any
 
 from bayesmf import datasets
 from bayesmf.experiments import observations, tables
-from bayesmf.experiments.estimate import guess
+from bayesmf.experiments.estimate import learnt
 from bayesmf.experiments.runner import run_all
 from bayesmf.experiments.settings import EXPERIMENTS
 from bayesmf.experiments.store import Store
@@ -131,11 +131,13 @@ def _run(tasks: list[Task], store: Store, jobs: int, dask: str | None, progress:
     """Run what is missing, longest first, with a bar that knows how long tasks take."""
     from tqdm import tqdm
 
-    missing = [task for task in tasks if store.get(task) is None]
+    known = dict(store.records(tasks))
+    missing = [task for task in tasks if task not in known]
     for note in store.damaged:
         print(note, file=sys.stderr)
-    missing.sort(key=guess, reverse=True)  # so that no long one is left for the end
-    begin, expected = time.monotonic(), sum(map(guess, missing))
+    length = learnt(known.items())
+    missing.sort(key=length, reverse=True)  # so that no long one is left for the end
+    begin, expected = time.monotonic(), sum(map(length, missing))
     bar = tqdm(
         total=round(expected, 1),
         disable=not progress or not missing,
@@ -147,7 +149,7 @@ def _run(tasks: list[Task], store: Store, jobs: int, dask: str | None, progress:
     def report(task: Task, seconds: float) -> None:
         nonlocal count
         count += 1
-        bar.update(min(guess(task), bar.total - bar.n))
+        bar.update(min(length(task), bar.total - bar.n))
         share = max(bar.n / bar.total, 1e-9) if bar.total else 1.0
         left = (time.monotonic() - begin) * (1 / share - 1)
         bar.set_postfix_str(f"{count}/{len(missing)} tasks, {left / 60:.0f} min left, {task}")
