@@ -236,13 +236,17 @@ def test_volume_row_has_the_right_mean_and_covariance(K, loss):
 
 
 @pytest.mark.parametrize("signs", ["real", "nonnegative"])
-@pytest.mark.parametrize("n", [5, 200])
-def test_volume_rows_in_blocks_are_the_rows_at_once(monkeypatch, n, signs):
-    """What a block carries to the next is all that it needs, few rows (singular) included."""
+@pytest.mark.parametrize(("n", "gap"), [(5, 1.0), (200, 1.0), (200, 1e-7)])
+def test_volume_rows_in_blocks_are_the_rows_at_once(monkeypatch, n, gap, signs):
+    """What a block carries to the next is all that it needs; singular or nearly so included."""
     rng = np.random.default_rng(n)
     view, F = ObservedMatrix.of(rng.normal(2, 1, (n, 9))).rows, rng.normal(size=(9, 5))
     start, terms = np.abs(rng.normal(size=(n, 5))), VolumeTerms(-3.0, 0.2, signs == "nonnegative")
-    for bounds in ([0, n], [0, 1, 2, 4, n]):
+    if gap < 1:
+        start[:, 4] = start[:, 0] + gap * start[:, 4]
+        terms = terms._replace(log_gamma=25.0)
+        assert np.isnan(moments.inverse_moments(start)[1]) and moments.whitened(start)
+    for bounds in ([0, n], [0, 1, 2, 4, n], [*range(0, n, 7), n]):
         monkeypatch.setattr(updates.Gram, "bounds", lambda *_, b=bounds: b)
         for threads in (1, 2):
             X, stream = start.copy(), Stream(seed_words(1), threads=threads)

@@ -217,7 +217,7 @@ class VolumeRows:
             row, stop, self.key, X, Y, W, self._P, self._log_det, *data
         )
         if X is not self.X:
-            self.X[row:end] = Y[row:end] @ T.T
+            self.X[row:end] = _row_by_row(Y[row:end], T.T)
         return end
 
     def _in_coordinates(self, T: Array, packed: Array, rhs: Array) -> tuple[Array, Array]:
@@ -226,7 +226,13 @@ class VolumeRows:
         G = np.zeros((len(packed), *T.shape))
         G[:, low[0], low[1]] = G[:, low[1], low[0]] = self.tau * packed
         G += self.terms.ridge * np.eye(len(T))
-        return np.ascontiguousarray((T.T @ G @ T)[:, low[0], low[1]]), self.tau * rhs @ T
+        packed = (T.T @ G @ T)[:, low[0], low[1]]
+        return np.ascontiguousarray(packed), self.tau * _row_by_row(rhs, T)
+
+
+def _row_by_row(X: Array, T: Array) -> Array:
+    """Return X T, rounded alike whichever rows are asked for together."""
+    return (X[:, None] @ T)[:, 0]
 
 
 def _draw_volume(
