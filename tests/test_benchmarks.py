@@ -11,6 +11,7 @@ import pytest
 
 import _report
 import accuracy
+import chains
 import first_use
 import memory
 import poisson
@@ -111,6 +112,11 @@ def test_pages_quote_the_last_comparison_with_peers(page):
             for method, by_rank in found.items()
         }
         assert "biases" in min(best, key=best.__getitem__)
+
+
+def test_the_page_quotes_what_a_second_chain_costs():
+    found = json.loads(chains.FOUND.read_text())
+    assert _report.apart(chains.PAGE, "chains")[1] == chains.as_markdown(found)
 
 
 def test_the_study_s_runtimes_and_targets_cover_every_model():
