@@ -107,10 +107,10 @@ def reproduce(
     written = tables.write_results(root / "tables", found)
     written += tables.write_table(root / "tables", "datasets", *tables.dataset_rows())
     verdicts = observations.judge(found)
-    if verdicts:
-        rows = [tuple(verdict) for verdict in verdicts]
+    for one in dict.fromkeys(verdict.protocol for verdict in verdicts):
+        rows = [tuple(verdict) for verdict in verdicts if verdict.protocol == one]
         written += tables.write_table(
-            root / "tables", "observations", observations.Verdict._fields, rows
+            root / "tables" / one, "observations", observations.Verdict._fields, rows
         )
     if figures:
         written += draw_all(root / "figures", store, tasks)
