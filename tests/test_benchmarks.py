@@ -155,3 +155,6 @@ def test_the_page_of_the_study_quotes_its_results():
     assert "51 of 51 published cells (100%)" in study_page.agreement(found)
     ranks = study_page.rows_of("paper", "model_selection")
     assert "147 of 150 published cells (98%)" in study_page.agreement(ranks)
+    for name in ("cross_validation", "model_selection"):
+        sound = study_page.no_worse(study_page.rows_of("sound", name))
+        assert "16 of 16" in sound and "worse:" not in sound
