@@ -81,29 +81,24 @@ def agreement(rows: list[dict[str, str]]) -> str:
 
 def no_worse(rows: list[dict[str, str]]) -> str:
     """How many of the sixteen models are no worse than published, each at its best rank."""
-    best: dict[tuple[str, str], tuple[dict[str, str], dict[str, str]]] = {}
     known = [row for row in rows if row["published mse"] and row["model"] in PAPER]
+    by: dict[str, dict[str, list[dict[str, str]]]] = {}
     for row in known:
-        key = row["dataset"], row["model"]
-        ours, theirs = best.get(key, (row, row))
-        best[key] = (
-            min(ours, row, key=lambda r: float(r["mse"])),
-            min(theirs, row, key=lambda r: float(r["published mse"])),
-        )
+        by.setdefault(row["dataset"], {}).setdefault(row["model"], []).append(row)
     parts = []
-    for name in dict.fromkeys(row["dataset"] for row in known):
-        pairs = {model: pair for (dataset, model), pair in best.items() if dataset == name}
-        gaps = {model: _gap(*pair) for model, pair in pairs.items()}
-        bare = sum(gap <= 0 for gap in gaps.values())
-        worse = [
-            f"{model}, {number(pairs[model][0]['mse'])} for "
-            f"{number(pairs[model][1]['published mse'])}: {gap:+.1f}"
-            for model, gap in gaps.items()
-            if gap > WORSE
-        ]
+    for name, models in by.items():
+        bare, worse = 0, []
+        for model, ranks in models.items():
+            ours = min(ranks, key=lambda row: float(row["mse"]))
+            theirs = min(ranks, key=lambda row: float(row["published mse"]))
+            gap = _gap(ours, theirs)
+            bare += gap <= 0
+            if gap > WORSE:
+                figures = f"{number(ours['mse'])} for {number(theirs['published mse'])}"
+                worse.append(f"{model}, {figures}: {gap:+.1f}")
         parts.append(
-            f"on {name.replace('_', ' ')} {len(gaps) - len(worse)} of {len(gaps)} ({bare} have the "
-            "lower figure" + (f"; worse: {'; '.join(worse)})" if worse else ")")
+            f"on {name.replace('_', ' ')} {len(models) - len(worse)} of {len(models)} ({bare} have "
+            "the lower figure" + (f"; worse: {'; '.join(worse)})" if worse else ")")
         )
     each = ", each at its best rank," if any(row["setting"] for row in known) else ""
     return (

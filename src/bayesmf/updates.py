@@ -130,8 +130,7 @@ def draw_side(
         return _draw_entries(view, X, F, terms, tau, stream)
     if isinstance(terms, RowTerms):
         return _draw_rows(view, X, F, terms, tau, stream, last)
-    else:
-        _draw_volume(view, X, F, terms, tau, stream)
+    _draw_volume(view, X, F, terms, tau, stream)
     return None
 
 
@@ -183,12 +182,11 @@ class VolumeRows:
         self._refresh()
 
     def _refresh(self) -> None:
-        K = self.X.shape[1]
         self._P, self._log_det = inverse_moments(self.X)
         self._white = None
         if not np.isfinite(self._log_det) and (white := whitened(self.X)):
             *self._white, self._log_det = white
-            self._P = np.eye(K)
+            self._P = np.eye(self.X.shape[1])
 
     def draw(self, row: int, stop: int, packed: Array, rhs: Array) -> None:
         """Draw these rows, whose Gram step is given; all rows before them have been drawn."""
