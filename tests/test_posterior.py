@@ -230,6 +230,7 @@ def test_a_run_that_goes_on_is_the_longer_run(n_jobs):
         ({"n_components": 3}, "n_components of the run is 3"),
         ({"chains": 1}, "chains of the run is 1, but that of the posterior is 2"),
         ({"X": np.ones((2, 2))}, "shape of the run"),
+        ({"biases": True}, "list of variables of the run is .*bias.mean"),
     ],
 )
 def test_what_cannot_go_on(changed, message):

@@ -158,9 +158,14 @@ def _starts(init: str | Posterior, problem: Problem, chains: int) -> tuple[Any, 
     if not isinstance(init, Posterior):
         check_init(init)
         return (None,) * chains
-    wanted = problem.model.name, problem.X.shape, problem.n_components, chains
-    found = init.model.name, init.shape, init.n_components, len(init.states)
-    for what, a, b in zip(("model", "shape", "n_components", "chains"), wanted, found, strict=True):
+    ours, theirs = problem.variable_names(), init.states[0].variables()
+    for what, a, b in (
+        ("model", problem.model.name, init.model.name),
+        ("shape", problem.X.shape, init.shape),
+        ("n_components", problem.n_components, init.n_components),
+        ("chains", chains, len(init.states)),
+        ("list of variables", ", ".join(sorted(ours)), ", ".join(sorted(theirs))),
+    ):
         if a != b:
             raise ModelError(f"init: {what} of the run is {a}, but that of the posterior is {b}.")
     return init.states
