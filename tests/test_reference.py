@@ -289,12 +289,12 @@ def test_volume_rows_scale_exactly(shift, nonnegative):
 @pytest.mark.parametrize("K", range(1, 18))
 def test_cholesky(K):
     rng = np.random.default_rng(K)
-    L, h, z = linalg.workspace(K)
+    L, h, z, floor = linalg.workspace(K)
     F = rng.normal(size=(linalg.LANES, 2 * K + 3, K))
     A = np.einsum("lta,ltb->lab", F, F)
     right, normals = rng.normal(size=(2, linalg.LANES, K))
     L[:K, :K], h[:K], z[:K] = np.moveaxis(np.tril(A), 0, -1), right.T, normals.T
-    linalg.cholesky(L)
+    linalg.cholesky(L, floor)
     factor = np.linalg.cholesky(A)
     for lane in range(linalg.LANES):
         inverted = factor[lane] + np.diag(1 / np.diag(factor[lane]) - np.diag(factor[lane]))

@@ -57,7 +57,8 @@ def kernel(function: F | None = None, *, reassociate: bool = False, inner: bool 
     """Compile a function to machine code on first use; ``reassociate`` lets its sums vectorise.
 
     An ``inner`` function is for other kernels alone and must never be called from Python: it is
-    compiled without a way in from there, which takes half the time.
+    compiled without a way in from there, which takes half the time, and lies in the cache as a
+    part of those kernels alone.
     """
     if function is None:
         return lambda f: kernel(f, reassociate=reassociate, inner=inner)
@@ -72,7 +73,7 @@ def kernel(function: F | None = None, *, reassociate: bool = False, inner: bool 
         return numba.njit(
             nogil=True,
             **ways_in,
-            cache=_CACHE is not None,
+            cache=_CACHE is not None and not inner,
             error_model="numpy",
             fastmath=REASSOCIATE if reassociate else False,
         )(function)

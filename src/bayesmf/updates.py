@@ -18,7 +18,7 @@ from bayesmf.kernels.counts import split_counts, sum_factors
 from bayesmf.kernels.entries import draw_entries_dense, draw_entries_sparse, width
 from bayesmf.kernels.linalg import LANES, TILE, sum_gram
 from bayesmf.kernels.rows import draw_rows, gram_rows, row_workspace, squared_errors
-from bayesmf.kernels.volume import draw_singular, draw_volume
+from bayesmf.kernels.volume import draw_singular, draw_volume, volume_workspace
 from bayesmf.moments import adjugate, directions, inverse_moments, whitened
 from bayesmf.observed import View
 from bayesmf.streams import Array, Stream
@@ -109,7 +109,8 @@ class Gram:
 
     def block(self, start: int, stop: int, packed: Array, rhs: Array) -> None:
         """Fill packed (stop - start, K (K + 1) / 2) and rhs (stop - start, K)."""
-        gram_rows(start, stop, *self.data, packed, rhs)
+        *_, G, g, _, _ = _workspace(self.rank)
+        gram_rows(start, stop, *self.data, packed, rhs, G[0], g[0])
 
 
 def draw_side(
@@ -179,6 +180,7 @@ class VolumeRows:
 
     def __init__(self, X: Array, terms: VolumeTerms, tau: float, key: Array) -> None:
         self.X, self.terms, self.tau, self.key = X, terms, tau, key
+        self._workspace = volume_workspace(X.shape[1], terms.nonnegative)
         self._refresh()
 
     def _refresh(self) -> None:
@@ -205,14 +207,14 @@ class VolumeRows:
     def _draw(self, row: int, stop: int, packed: Array, rhs: Array) -> int:
         """Draw rows up to one that leaves singular moments, and return its number, or stop."""
         X, Y, W = self.X, self.X, self.X[:0]
-        data = packed, rhs, self.tau, *self.terms
+        data = packed, rhs, self.tau, self.terms.log_gamma, self.terms.ridge
         if self._white is not None:
             Y, T, W = self._white
             if not self.terms.nonnegative:
                 X, W = Y, W[:0]
-                data = *self._in_coordinates(T, packed, rhs), 1.0, self.terms.log_gamma, 0.0, False
+                data = *self._in_coordinates(T, packed, rhs), 1.0, self.terms.log_gamma, 0.0
         end, self._log_det = draw_volume(
-            row, stop, self.key, X, Y, W, self._P, self._log_det, *data
+            row, stop, self.key, X, Y, W, self._P, self._log_det, *data, *self._workspace
         )
         if X is not self.X:
             self.X[row:end] = _row_by_row(Y[row:end], T.T)

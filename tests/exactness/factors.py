@@ -59,7 +59,7 @@ def volume_forms(side, terms, i: int, packed, g, tau):
         yield assembled(B, terms.log_gamma)
         return
     P, log_det = moments.inverse_moments(X)
-    ratio = volume.rank_one(P, X[i], -1.0, B)
+    ratio = volume.rank_one(P, X[i], -1.0, B, np.empty(K))
     if np.isfinite(log_det) and ratio >= 1e-6:
         yield assembled(B.copy(), terms.log_gamma + log_det + np.log(ratio))
     T, weights = moments.directions(X, i)

@@ -236,7 +236,7 @@ MUTATIONS = {
     ),
     "nearly singular volume, nonnegative: prior in the new coordinates": Mutation(
         "kernels", "GVnG changed", volume, "congruent",
-        lambda _, W, B, C: C.__setitem__(slice(None), B),
+        lambda _, W, B, C, *rest: C.__setitem__(slice(None), B),
     ),
     "nearly singular volume, nonnegative: rows in coordinates of their own": Mutation(
         "kernels", "GVnG changed", moments, "whitened",

@@ -160,11 +160,11 @@ def clear_padding(A, K):
 
 
 def workspace(K):
-    """Matrices A (size, size, LANES), padding cleared, and two arrays of vectors (size, LANES)."""
+    """Matrices (size, size, LANES), padding cleared, and three arrays of vectors (size, LANES)."""
     size = padded.py_func(K, TILE)
     A = np.zeros((size, size, LANES))
     clear_padding.py_func(A, K)
-    return A, np.zeros((size, LANES)), np.zeros((size, LANES))
+    return A, *np.zeros((3, size, LANES))
 
 
 @kernel(inner=True)
@@ -257,10 +257,12 @@ def _factor_tile(A, a, floor):
 
 
 @kernel
-def cholesky(A):
-    """Replace A (size, size, LANES) by its lower Cholesky factors, the diagonal inverted."""
+def cholesky(A, floor):
+    """Replace A (size, size, LANES) by its lower Cholesky factors, the diagonal inverted.
+
+    ``floor`` (size, LANES) is there to work in.
+    """
     size = A.shape[0]
-    floor = np.empty((size, LANES))
     for k in range(size):
         diagonal = load(A, k * (size + 1) * LANES)
         store(floor, k * LANES, lifted(product(splat(1e-15), diagonal), splat(1e-300)))

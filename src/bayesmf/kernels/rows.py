@@ -56,10 +56,12 @@ def _gram_row(i, K, F, indptr, indices, gaps_indptr, gaps, whole, A):
 
 
 @kernel
-def gram_rows(start, stop, F, indptr, indices, values, gaps_indptr, gaps, whole, packed, rhs):
-    """Gram step for the rows start..stop into packed[i - start] and rhs[i - start]."""
+def gram_rows(start, stop, F, indptr, indices, values, gaps_indptr, gaps, whole, packed, rhs, A, g):
+    """Gram step for the rows start..stop into packed[i - start] and rhs[i - start].
+
+    The last two arguments are a Gram matrix and a vector of the ``row_workspace``.
+    """
     K = rhs.shape[1]
-    A, g = np.empty((padded(K, TILE), F.shape[1])), np.empty(F.shape[1])
     for i in range(start, stop):
         project(F, indices, values, indptr[i], indptr[i + 1], g)
         flipped = _gram_row(i, K, F, indptr, indices, gaps_indptr, gaps, whole, A)
@@ -87,8 +89,10 @@ def _assemble(G, weight, whole, whole_weight, precision, A):
 
 def row_workspace(K):
     """Return what ``draw_rows`` works in: too large to ask the system for it again and again."""
+    w = padded.py_func(K, LANES)
     # One Gram matrix for each lane, and a row more: they begin at different places of the cache.
-    return *workspace(K), np.zeros((LANES, padded.py_func(K, TILE) + 1, padded.py_func(K, LANES)))
+    G, g = np.zeros((LANES, padded.py_func(K, TILE) + 1, w)), np.zeros((LANES, w))
+    return *workspace(K), G, g, np.zeros((2, LANES)), np.zeros(4, np.uint64)
 
 
 @kernel
@@ -132,18 +136,17 @@ def _quadratic(S, x):
 @kernel
 def draw_rows(
     start, stop, key, X, F, indptr, indices, values, gaps_indptr, gaps, whole,
-    tau, precision, diagonal, linear, errors, A, h, z, G,
+    tau, precision, diagonal, linear, errors, A, h, z, floor, G, g, weights, s,
 ):  # fmt: skip
     """Gram step and draw step for rows start..stop of X (n, K), in place, `LANES` rows at a time.
 
     The prior adds ``precision`` (K, K), ``diagonal`` (1 or n, K) and ``linear`` (1 or n, K).
     ``errors`` (n,), if not empty, takes the ``squared_errors`` of the new rows, which follow from
-    the Gram step unless they are so small that digits would be lost. The last four arguments are
+    the Gram step unless they are so small that digits would be lost. The last eight arguments are
     the ``row_workspace``.
     """
     K = X.shape[1]
-    g, weight, whole_weight = np.empty((LANES, F.shape[1])), np.zeros(LANES), np.zeros(LANES)
-    s = np.empty(4, np.uint64)
+    weight, whole_weight = weights[0], weights[1]
     complete = whole.size > 0 and gaps.size == 0
     if complete:
         G[:] = 0.0
@@ -168,7 +171,7 @@ def draw_rows(
                 p = min(i + lane, diagonal.shape[0] - 1)
                 for k in range(K):
                     A[k, k, lane] += diagonal[p, k]
-            cholesky(A)
+            cholesky(A, floor)
         solve_and_draw(A, h, z, 1.0)
         for lane in range(rows):
             row, x = i + lane, X[i + lane]

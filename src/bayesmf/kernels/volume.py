@@ -20,10 +20,13 @@ from bayesmf.kernels.special import truncated_normal
 
 
 @kernel
-def rank_one(P, u, sign, B):
-    """Set B to (P^-1 + sign u u^T)^-1 and return 1 + sign u^T P u (B is unset if that is tiny)."""
+def rank_one(P, u, sign, B, q):
+    """Set B to (P^-1 + sign u u^T)^-1 and return 1 + sign u^T P u (B is unset if that is tiny).
+
+    ``q`` (K,) takes P u.
+    """
     K = u.shape[0]
-    q = np.zeros(K)
+    q[:] = 0.0
     for b in range(K):
         for a in range(K):
             q[a] += P[b, a] * u[b]
@@ -120,11 +123,12 @@ def assemble_singular(A, h, T, log_weights, source, g, tau, log_gamma, ridge):
 
 
 @kernel
-def congruent(W, B, C):
-    """Set C to W^T B W."""
+def congruent(W, B, C, BW):
+    """Set C to W^T B W, and the first K columns of BW to B W."""
     K = B.shape[0]
-    BW = np.zeros((K, K))
-    C[:] = 0.0
+    for a in range(K):
+        for b in range(K):
+            BW[a, b] = C[a, b] = 0.0
     for a in range(K):
         for c in range(K):
             for b in range(K):
@@ -135,34 +139,40 @@ def congruent(W, B, C):
                 C[a, b] += W[c, a] * BW[c, b]
 
 
+def volume_workspace(K, nonnegative):
+    """Return what ``draw_volume`` works in; the last is None where entries are nonnegative."""
+    w = padded.py_func(K, LANES)
+    s, inverse = np.zeros(4, np.uint64), None if nonnegative else np.zeros(K)
+    return np.zeros((K, w)), *np.ones((2, K, K)), np.zeros(w), np.zeros(K), s, inverse
+
+
 @kernel
 def draw_volume(
-    start, stop, key, X, Y, W, P, log_det, packed, rhs, tau, log_gamma, ridge, nonnegative
-):
+    start, stop, key, X, Y, W, P, log_det, packed, rhs, tau, log_gamma, ridge,
+    A, B, C, h, z, s, inverse,
+):  # fmt: skip
     """Draw rows of X (n, K) in turn, from start on; return where it ended, and log det X^T X there.
 
     It ends at stop, or at a row without which X^T X is singular in doubles (``draw_singular``).
     packed and rhs are the Gram step's of the last rows up to stop. The prior is
-    exp(-gamma det(X^T X) - ridge |X|^2 / 2), on X >= 0 if ``nonnegative``. Y is X W^T, or X itself
-    if W is empty, and P is (Y^T Y)^-1; both are kept so. With K = 1, P and log_det have no use.
+    exp(-gamma det(X^T X) - ridge |X|^2 / 2), on X >= 0 if ``inverse`` is None. Y is X W^T, or X
+    itself if W is empty, and P is (Y^T Y)^-1; both are kept so. With K = 1, P and log_det have no
+    use. The last seven arguments are the ``volume_workspace``.
     """
     K, first = X.shape[1], stop - len(rhs)
-    A, B = np.zeros((K, padded(K, LANES))), np.ones((K, K))
-    C = np.empty((K, K)) if len(W) else B
-    h, inverse, z = np.zeros(A.shape[1]), np.empty(K), np.empty(K)
-    s = np.empty(4, np.uint64)
+    C = C if len(W) else B
     for i in range(start, stop):
         if K > 1:
-            ratio = rank_one(P, Y[i], -1.0, B)
+            ratio = rank_one(P, Y[i], -1.0, B, z)
             if not (ratio >= 1e-6 and math.isfinite(log_det)):
                 return i, log_det
             log_det += math.log(ratio)
             if len(W):
-                congruent(W, B, C)
+                congruent(W, B, C, A)
         c = log_gamma + (log_det if K > 1 else 0.0)
         scale = assemble(A, h, C, c, packed[i - first], rhs[i - first], tau, ridge)
         seed_stream(key, i, s)
-        if nonnegative:
+        if inverse is None:  # the compiler knows, and leaves the other branch out
             _draw_entries(s, X[i], A, h, 0.5 * scale)
         else:
             _draw_real(s, A, h, inverse, z, math.exp(-0.5 * scale))
@@ -173,7 +183,7 @@ def draw_volume(
             for k in range(K):
                 Y[i, a] += W[a, k] * X[i, k]
         if K > 1:
-            log_det += math.log(rank_one(B, Y[i], 1.0, P))
+            log_det += math.log(rank_one(B, Y[i], 1.0, P, z))
     return stop, log_det
 
 
