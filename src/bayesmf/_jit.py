@@ -244,7 +244,8 @@ def fetch(_: Any, array: Any, i: Any) -> Any:
         kind = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
         call = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
         place = builder.bitcast(builder.gep(data, [args[1]]), byte)
-        builder.call(call, [place, number(0), number(3), number(1)])  # to read, into all caches
+        # To read, into the second cache: the first has fewer misses under way and would stall.
+        builder.call(call, [place, number(0), number(2), number(1)])
         return context.get_dummy_value()
 
     return types.void(array, types.intp), emit

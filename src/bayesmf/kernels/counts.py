@@ -11,6 +11,7 @@ import math
 import numpy as np
 
 from bayesmf._jit import LANES, at, kernel, load, plus_product, splat, store, total
+from bayesmf.kernels.linalg import NEAR, fetch_ahead
 from bayesmf.kernels.random import seed_stream, uniform
 from bayesmf.kernels.special import binomial
 
@@ -98,11 +99,15 @@ def split_counts(start, stop, key, indptr, indices, values, U, V, row_sums, col_
     # Up to here throwing is faster than K binomial draws, as measured for K from 3 to 50.
     work, throws = np.empty(K), np.empty(min(20 * K, 200 + 8 * K))
     s = np.empty(4, np.uint64)
+    far = V.size > NEAR
     for i in range(start, stop):
         seed_stream(key, i, s)
         u = U[i]
         row_sum = row_sums[i]
         for t in range(indptr[i], indptr[i + 1]):
+            if far:
+                fetch_ahead(V, indices, t)
+                fetch_ahead(col_sums, indices, t)
             count = np.int64(values[t])
             if count == 0:
                 continue
@@ -123,11 +128,13 @@ def split_counts(start, stop, key, indptr, indices, values, U, V, row_sums, col_
 @kernel
 def sum_factors(start, stop, indptr, indices, F, out):
     """Set out[i] to the sum of F over the observed entries of row i."""
-    K = F.shape[1]
+    K, far = F.shape[1], F.size > NEAR
     for i in range(start, stop):
         total = out[i]
         total[:] = 0.0
         for t in range(indptr[i], indptr[i + 1]):
+            if far:
+                fetch_ahead(F, indices, t)
             f = F[indices[t]]
             for k in range(K):
                 total[k] += f[k]
@@ -141,7 +148,7 @@ def multiplicative_update(start, stop, indptr, indices, values, X, F, smallest):
     taken as ``smallest``, so that 0 / 0 is never formed; a row without entries stays as it is. F
     has rows of whole vectors.
     """
-    K, w = X.shape[1], F.shape[1]
+    K, w, far = X.shape[1], F.shape[1], F.size > NEAR
     x, up, down = np.zeros(w), np.empty(w), np.empty(w)
     for i in range(start, stop):
         if indptr[i] == indptr[i + 1]:
@@ -151,6 +158,8 @@ def multiplicative_update(start, stop, indptr, indices, values, X, F, smallest):
         up[:] = 0.0
         down[:] = 0.0
         for t in range(indptr[i], indptr[i + 1]):
+            if far:
+                fetch_ahead(F, indices, t)
             q = at(indices, t) * w
             fit = splat(0.0)
             for b in range(0, w, LANES):
