@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from _common import machine, print_machine, print_table, write_json
 
 RESULTS = Path(__file__).parent / "results"
+PAGE = Path(__file__).parents[1] / "docs" / "performance.md"  # quotes what is measured
 
 
 class Options(NamedTuple):

@@ -14,18 +14,16 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from pathlib import Path
 from typing import Any
 
 from _common import load, machine, print_machine, print_table, write_json
-from _report import RESULTS, markdown_table, quote
+from _report import PAGE, RESULTS, markdown_table, quote
 from bayesmf import ObservedMatrix, sample
 
 MODELS = ("GGGA", "GGGW", "GEE", "GVG", "PGG")
 RANK, SWEEPS, TARGET = 10, 200, 1.3
 HEADER = ("model", "one chain, s", "two chains, s", "ratio")
 FOUND = RESULTS / "chains.json"
-PAGE = Path(__file__).parents[1] / "docs" / "performance.md"
 
 
 def seconds(X: ObservedMatrix, model: str, chains: int) -> float:

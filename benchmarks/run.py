@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from _common import machine, version, watch_other_work
-from _report import RESULTS, Options, everything, markdown, print_part, quote, readme_block
+from _report import PAGE, RESULTS, Options, everything, markdown, print_part, quote, readme_block
 
 ROOT = Path(__file__).parents[1]
 # Memory comes first: a child's peak counts what its parent held when it was started.
@@ -128,7 +128,7 @@ def main() -> None:
     if args.readme:
         results = json.loads(stem.with_suffix(".json").read_text(encoding="utf-8"))
         quote(ROOT / "README.md", "benchmark", readme_block(results))
-        return quote(ROOT / "docs" / "performance.md", "benchmark", everything(results))
+        return quote(PAGE, "benchmark", everything(results))
     final = not args.quick and args.out == RESULTS
     images = ROOT / "docs" / "images" if final else args.out
     repeats = args.repeats or (2 if args.quick else 5)

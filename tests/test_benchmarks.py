@@ -12,6 +12,7 @@ import pytest
 import _report
 import accuracy
 import chains
+import fetching
 import first_use
 import memory
 import poisson
@@ -116,7 +117,18 @@ def test_pages_quote_the_last_comparison_with_peers(page):
 
 def test_the_page_quotes_what_a_second_chain_costs():
     found = json.loads(chains.FOUND.read_text())
-    assert _report.apart(chains.PAGE, "chains")[1] == chains.as_markdown(found)
+    assert _report.apart(_report.PAGE, "chains")[1] == chains.as_markdown(found)
+
+
+def test_the_page_quotes_what_fetching_ahead_brings():
+    found = json.loads(fetching.FOUND.read_text())
+    assert _report.apart(_report.PAGE, "fetching")[1] == fetching.as_markdown(found)
+
+
+def test_fetching_ahead_is_compared_with_kernels_that_never_ask():
+    assert set(fetching.sweeps(5000, "with")) == set(fetching.MODELS)
+    with pytest.raises(RuntimeError, match="loaded already"):
+        fetching.sweeps(5000, "without")
 
 
 def test_the_study_s_runtimes_and_targets_cover_every_model():

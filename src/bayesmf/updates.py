@@ -206,12 +206,12 @@ class VolumeRows:
 
     def _draw(self, row: int, stop: int, packed: Array, rhs: Array) -> int:
         """Draw rows up to one that leaves singular moments, and return its number, or stop."""
-        X, Y, W = self.X, self.X, self.X[:0]
+        X, Y, W = self.X, self.X, None
         data = packed, rhs, self.tau, self.terms.log_gamma, self.terms.ridge
         if self._white is not None:
             Y, T, W = self._white
             if not self.terms.nonnegative:
-                X, W = Y, W[:0]
+                X, W = Y, None
                 data = *self._in_coordinates(T, packed, rhs), 1.0, self.terms.log_gamma, 0.0
         end, self._log_det = draw_volume(
             row, stop, self.key, X, Y, W, self._P, self._log_det, *data, *self._workspace

@@ -129,26 +129,11 @@ def project(F, indices, values, first, last, g):
 
     It is the first to see these rows, so it asks for those to come.
     """
-    w, paired = F.shape[1], F.shape[1] // (2 * LANES) * (2 * LANES)
-    even = last - (last - first) % 2
-    one = splat(1.0)
     if F.size > NEAR:
         for t in range(first, last):
             fetch_ahead(F, indices, t)
-    for b in range(0, paired, 2 * LANES):  # two vectors, two entries: four sums at once
-        s0 = s1 = r0 = r1 = splat(0.0)
-        for t in range(first, even, 2):
-            x, y = splat(at(values, t)), splat(at(values, t + 1))
-            p, q = at(indices, t) * w + b, at(indices, t + 1) * w + b
-            s0, r0 = plus_product(s0, x, load(F, p)), plus_product(r0, x, load(F, p + LANES))
-            s1, r1 = plus_product(s1, y, load(F, q)), plus_product(r1, y, load(F, q + LANES))
-        if even < last:
-            x, p = splat(at(values, even)), at(indices, even) * w + b
-            s0, r0 = plus_product(s0, x, load(F, p)), plus_product(r0, x, load(F, p + LANES))
-        store(g, b, plus_product(s0, one, s1))
-        store(g, b + LANES, plus_product(r0, one, r1))
-    if paired < w:
-        _project_vector(F, indices, values, first, last, paired, g)
+    for b in range(0, F.shape[1], LANES):
+        _project_vector(F, indices, values, first, last, b, g)
 
 
 @kernel(inner=True)

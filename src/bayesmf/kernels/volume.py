@@ -156,32 +156,34 @@ def draw_volume(
     It ends at stop, or at a row without which X^T X is singular in doubles (``draw_singular``).
     packed and rhs are the Gram step's of the last rows up to stop. The prior is
     exp(-gamma det(X^T X) - ridge |X|^2 / 2), on X >= 0 if ``inverse`` is None. Y is X W^T, or X
-    itself if W is empty, and P is (Y^T Y)^-1; both are kept so. With K = 1, P and log_det have no
-    use. The last seven arguments are the ``volume_workspace``.
+    itself if W is None, and P is (Y^T Y)^-1; both are kept so. With K = 1, P and log_det have no
+    use. The last seven arguments are the ``volume_workspace``. No code is compiled for what None
+    rules out.
     """
     K, first = X.shape[1], stop - len(rhs)
-    C = C if len(W) else B
+    C = B if W is None else C
     for i in range(start, stop):
         if K > 1:
             ratio = rank_one(P, Y[i], -1.0, B, z)
             if not (ratio >= 1e-6 and math.isfinite(log_det)):
                 return i, log_det
             log_det += math.log(ratio)
-            if len(W):
+            if W is not None:
                 congruent(W, B, C, A)
         c = log_gamma + (log_det if K > 1 else 0.0)
         scale = assemble(A, h, C, c, packed[i - first], rhs[i - first], tau, ridge)
         seed_stream(key, i, s)
-        if inverse is None:  # the compiler knows, and leaves the other branch out
+        if inverse is None:
             _draw_entries(s, X[i], A, h, 0.5 * scale)
         else:
             _draw_real(s, A, h, inverse, z, math.exp(-0.5 * scale))
             for k in range(K):
                 X[i, k] = h[k]
-        for a in range(len(W)):
-            Y[i, a] = 0.0
-            for k in range(K):
-                Y[i, a] += W[a, k] * X[i, k]
+        if W is not None:
+            for a in range(K):
+                Y[i, a] = 0.0
+                for k in range(K):
+                    Y[i, a] += W[a, k] * X[i, k]
         if K > 1:
             log_det += math.log(rank_one(B, Y[i], 1.0, P, z))
     return stop, log_det
