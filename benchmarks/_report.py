@@ -124,6 +124,16 @@ def _section(entry: dict[str, Any]) -> list[str]:
     return [f"**{entry['title']}**", *note, markdown_table(entry["header"], entry["rows"])]
 
 
+def _commits(parts: dict[str, Any]) -> str:
+    """The commit that was measured, or the parts of each where there are several."""
+    by_commit: dict[str, list[str]] = {}
+    for name, part in parts.items():
+        by_commit.setdefault(part["commit"] or "unknown", []).append(name)
+    if len(by_commit) == 1:
+        return f"commit {next(iter(by_commit))}"
+    return "; ".join(f"commit {one}: {', '.join(names)}" for one, names in by_commit.items())
+
+
 def _heading(results: dict[str, Any]) -> str:
     """The machine, versions and settings in one paragraph."""
     facts, settings = results["machine"], results["settings"]
@@ -131,7 +141,7 @@ def _heading(results: dict[str, Any]) -> str:
     words = (
         f"{facts['cpu']}, {facts['cores']} cores, {facts['system']}; {versions}. Best of "
         f"{settings['repeats']} rounds on {settings['threads']} threads, peers in the same run; "
-        f"commit {results['commit'] or 'unknown'}."
+        f"{_commits(results['parts'])}."
     )
     made = {
         name

@@ -4,11 +4,12 @@
     python benchmarks/run.py --readme
 
 Writes ``benchmarks/results/bench.md`` and ``bench.json``, after every part, and the plot of
-``docs/images/scaling.svg``. Figures of the same commit that are already in the JSON file are kept
-for parts that do not run; ``--resume`` runs only those that are missing. ``--quick`` is a smoke
-test: small synthetic matrices, results under other names. ``--readme`` runs nothing: it puts the
-results into the README and docs/performance.md, between their two markers. Set BAYESMF_DATA to the
-folder of the real matrices, and leave the machine idle.
+``docs/images/scaling.svg``. Parts that do not run keep the figures that are already in the JSON
+file, if they are of the same machine, versions and settings; every part says which commit was
+measured. ``--resume`` runs only parts that this commit lacks. ``--quick`` is a smoke test: small
+synthetic matrices, results under other names. ``--readme`` runs nothing: it puts the results into
+the README and docs/performance.md, between their two markers. Set BAYESMF_DATA to the folder of the
+real matrices, and leave the machine idle.
 """
 
 from __future__ import annotations
@@ -49,12 +50,10 @@ def commit() -> str | None:
     return f"{head}-dirty" if changes else head
 
 
-def earlier(path: Path, settings: dict[str, Any], now: str | None) -> dict[str, Any]:
-    """Parts of an earlier run of the same commit with the same settings."""
-    if now is None or now.endswith("-dirty") or not path.is_file():
-        return {}
-    found = json.loads(path.read_text(encoding="utf-8"))
-    if (found["commit"], found["settings"]) != (now, settings):
+def earlier(path: Path, setting: dict[str, Any]) -> dict[str, Any]:
+    """Parts of earlier runs on the same machine with the same versions and settings."""
+    found = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    if any(found.get(key) != value for key, value in setting.items()):
         return {}
     return {name: part for name, part in found["parts"].items() if "error" not in part}
 
@@ -86,19 +85,18 @@ def run(chosen: list[str], options: Options, stem: Path, resume: bool) -> dict[s
     """Run the chosen parts and write the results after each."""
     settings = {key: getattr(options, key) for key in ("repeats", "threads", "peers", "quick")}
     now = commit()
-    done = earlier(stem.with_suffix(".json"), settings, now)
+    fixed = now is not None and not now.endswith("-dirty")
     results: dict[str, Any] = {
         "machine": machine(),
         "versions": {name: version(name) for name in ("bayesmf", *PACKAGES)},
-        "commit": now,
         "settings": settings,
-        "parts": done,
     }
+    results["parts"] = done = earlier(stem.with_suffix(".json"), results)
     for name in chosen:
-        if resume and name in done:
+        if resume and fixed and name in done and done[name]["commit"] == now:
             print(f"\n== {name}: kept from the run before")
             continue
-        done[name] = run_part(name, options)
+        done[name] = {"commit": now, **run_part(name, options)}
         results["parts"] = {part: done[part] for part in PARTS if part in done}
         write(results, stem)
     return results

@@ -83,8 +83,17 @@ def test_a_part_that_fails_is_reported_and_run_again(quick, tmp_path, monkeypatc
     run.run(["study"], quick, stem, resume=False)
     assert "Failed: ZeroDivisionError" in stem.with_suffix(".md").read_text()
     assert "ZeroDivisionError" in capsys.readouterr().err
-    settings = json.loads(stem.with_suffix(".json").read_text())["settings"]
-    assert run.earlier(stem.with_suffix(".json"), settings, "0123456789ab") == {}
+    assert run.earlier(stem.with_suffix(".json"), {}) == {}
+
+
+def test_parts_of_another_commit_are_kept_and_said_to_be(quick, tmp_path, monkeypatch):
+    stem = tmp_path / "bench"
+    for commit, part in (("0123", "study"), ("4567", "poisson")):
+        monkeypatch.setattr(run, "commit", lambda commit=commit: commit)
+        found = run.run([part], quick, stem, resume=True)
+    assert "; commit 0123: study; commit 4567: poisson." in _report.everything(found)
+    monkeypatch.setattr(run, "version", lambda name: "another")
+    assert list(run.run(["poisson"], quick, stem, resume=True)["parts"]) == ["poisson"]
 
 
 def test_claims_know_their_bounds():
