@@ -42,6 +42,11 @@ def test_nmf_recovers_a_nonnegative_product():
     assert np.corrcoef(fit.mean[hidden], truth[hidden])[0, 1] > 0.99
 
 
+@pytest.mark.parametrize("name", ["row average", "row_average"])
+def test_names_may_be_spelt_as_in_comparisons_and_in_the_study(name):
+    np.testing.assert_array_equal(baseline(X, name).mean, baseline(X, "row-average").mean)
+
+
 @pytest.mark.parametrize("name", BASELINES)
 def test_interface(name):
     fit = baseline(X, name, 2, iterations=20, random_state=0, n_jobs=2)

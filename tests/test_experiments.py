@@ -216,7 +216,7 @@ def test_a_process_that_dies_loses_nothing(tmp_path, reference):
 
     def report(task, seconds):
         if not killed:
-            os.kill(next(iter(get_reusable_executor()._processes)), signal.SIGKILL)
+            os.kill(next(iter(get_reusable_executor(reuse=True)._processes)), signal.SIGKILL)
             killed.append(task)
 
     run_all(some_tasks(), store, jobs=2, report=report)

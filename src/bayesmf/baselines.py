@@ -72,7 +72,8 @@ def baseline(
         The matrix, in any form that `bayesmf.sample` takes.
     name
         "NMF" (Lee and Seung's multiplicative updates for the KL objective over the observed
-        entries), "row-average", "column-average" or "grand-average".
+        entries), "row-average", "column-average" or "grand-average", with a hyphen, a space or an
+        underscore.
     n_components
         Rank; for NMF alone, as the next two.
     iterations
@@ -88,9 +89,10 @@ def baseline(
     >>> baseline([[1.0, 2.0], [3.0, float("nan")]], "row-average").predict([1], [1])
     array([3.])
     """
+    given, name = name, name.replace(" ", "-").replace("_", "-")
     if name not in BASELINES:
         raise ModelError(
-            f"Unknown baseline {name!r}; there are {', '.join(BASELINES)}."
+            f"Unknown baseline {given!r}; there are {', '.join(BASELINES)}."
             f"{nearest(name, BASELINES)}"
         )
     matrix = ObservedMatrix.of(X)

@@ -18,7 +18,7 @@ from bayesmf.presets import as_model
 from bayesmf.sampling import sample_whole
 from bayesmf.splits import Triples, fold_numbers, holdout, split_at
 
-BASELINES = {"NMF": "NMF", "row average": "row-average", "column average": "column-average"}
+BASELINES = ("NMF", "row average", "column average")
 LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)  # of central intervals
 WORSE = 1.02  # a rank so many times worse than the best is a step too far
 STEPS = 2  # of them in a row end the search
@@ -107,8 +107,7 @@ def _quick_error(trial: Trial, train: ObservedMatrix, test: Triples, rank: int) 
 def _judge(trial: Trial, train: ObservedMatrix, test: Triples, rank: int) -> dict[str, Any]:
     seed = np.random.SeedSequence([trial.seed, trial.fold, rank, 1])
     if trial.model in BASELINES:
-        name = BASELINES[trial.model]
-        fitted = baseline(train, name, rank, iterations=500, random_state=seed)
+        fitted = baseline(train, trial.model, rank, iterations=500, random_state=seed)
         return {"mse": mse(test[2], fitted.predict(test[0], test[1]))}
     model = as_model(trial.model, None, trial.biases)
     posterior = sample_whole(

@@ -19,6 +19,7 @@ from bayesmf.experiments.store import Store, Work
 T = TypeVar("T", bound=Work)
 Result = dict[str, Any]
 _RETRIES = 3  # of a task whose worker died
+_IDLE = 300  # seconds until a process without work ends: often long enough for more to come
 
 
 def study(task: Any) -> Result:
@@ -72,7 +73,7 @@ def _in_processes(work: Any, tasks: list[T], jobs: int) -> Iterator[Any]:
 
     left = dict.fromkeys(tasks, 0)
     while left:
-        pool = get_reusable_executor(max_workers=jobs)
+        pool = get_reusable_executor(max_workers=jobs, timeout=_IDLE)
         running: dict[Future[Any], T] = {}
         try:
             for task in list(left):

@@ -11,9 +11,9 @@ from typing import NamedTuple
 from bayesmf._errors import ModelError
 from bayesmf.presets import PAPER
 
-BASELINES = {"NMF": "NMF", "row_average": "row-average", "column_average": "column-average"}
 MODELS = (*PAPER, "NMF")  # the seventeen methods
 AVERAGES = ("row_average", "column_average")
+BASELINES = ("NMF", *AVERAGES)
 
 EXPERIMENTS = {
     "convergence": ("GDSC", "MovieLens_100K"),

@@ -81,7 +81,7 @@ def predict(
     cells = (test[0], test[1])
     if model in BASELINES:
         steps = settings.length(task.experiment, task.dataset, task.variant, model).sweeps
-        fitted = baseline(train, BASELINES[model], rank or 1, iterations=steps, random_state=seed)
+        fitted = baseline(train, model, rank or 1, iterations=steps, random_state=seed)
         return fitted.predict(*cells), {}
     assert rank is not None
     options: dict[str, Any] = {
@@ -160,7 +160,7 @@ def _convergence(task: Task, X: ObservedMatrix) -> Result:
     seed = seed_of("chain", task.key)
     fitted: Any
     if model in BASELINES:
-        fitted = baseline(X, BASELINES[model], task.rank or 1, iterations=n, random_state=seed)
+        fitted = baseline(X, model, task.rank or 1, iterations=n, random_state=seed)
     else:
         assert task.rank is not None
         paper = task.protocol == "paper"
