@@ -127,3 +127,12 @@ def in_rounds(timers: Iterable[Timer], repeats: int) -> None:
     for _ in range(repeats):
         for timer in timers:
             timer.round()
+
+
+def milliseconds(
+    X: ObservedMatrix, models: Iterable[str], rank: int, repeats: int, batch: float = BATCH_SECONDS
+) -> dict[str, float]:
+    """Time per sweep of every model on one thread."""
+    timers = {name: PresetTimer(X, name, rank, 1, batch) for name in models}
+    in_rounds(timers.values(), repeats)
+    return {name: timer.result()["ms"] for name, timer in timers.items()}

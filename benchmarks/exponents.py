@@ -14,7 +14,7 @@ import argparse
 from typing import Any
 
 from _common import machine, print_machine, print_table, synthetic, write_json
-from _timing import PresetTimer, in_rounds
+from _timing import milliseconds
 from bayesmf import ObservedMatrix
 from scaling import exponent
 
@@ -45,10 +45,8 @@ def measure(what: str, repeats: int) -> dict[str, Any]:
     times: dict[str, list[float]] = {name: [] for name in MODELS}
     for size in sizes:
         X, rank = problem(what, size)
-        timers = {name: PresetTimer(X, name, rank, 1) for name in MODELS}
-        in_rounds(timers.values(), repeats)
-        for name, timer in timers.items():
-            times[name].append(timer.result()["ms"])
+        for name, ms in milliseconds(X, MODELS, rank, repeats).items():
+            times[name].append(ms)
     exponents = {name: exponent(list(sizes), ms) for name, ms in times.items()}
     return {"sizes": sizes, "ms": times, "exponents": exponents}
 

@@ -38,13 +38,10 @@ def sweeps(size: int, kind: str) -> dict[str, float]:
         from bayesmf.kernels import linalg
 
         linalg.NEAR = 2**62
-    from _timing import PresetTimer, in_rounds
+    from _timing import milliseconds
     from scaling import RANK, matrix
 
-    X = matrix(size)
-    timers = {name: PresetTimer(X, name, RANK, 1) for name in MODELS}
-    in_rounds(timers.values(), 3)
-    return {name: timer.result()["ms"] for name, timer in timers.items()}
+    return milliseconds(matrix(size), MODELS, RANK, 3)
 
 
 def in_turns(size: int, repeats: int, cache: str) -> dict[str, dict[str, float]]:

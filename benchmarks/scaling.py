@@ -28,7 +28,7 @@ import numpy as np
 
 from _common import load, synthetic
 from _report import Options, claim, run_alone, table
-from _timing import PresetTimer, in_rounds
+from _timing import PresetTimer, in_rounds, milliseconds
 from bayesmf import ObservedMatrix, sample
 
 MODELS = ("GGGA", "GEE")
@@ -44,13 +44,6 @@ MB = 1e6
 def matrix(observed: int) -> ObservedMatrix:
     """Ratings at random places: always as many to a row and to a column."""
     return synthetic((observed // PER_ROW, observed // PER_COL), observed, 1, 5)
-
-
-def milliseconds(X: ObservedMatrix, options: Options) -> dict[str, float]:
-    """Time per sweep of every model on one thread."""
-    timers = {name: PresetTimer(X, name, RANK, 1, options.batch) for name in MODELS}
-    in_rounds(timers.values(), options.repeats)
-    return {name: timer.result()["ms"] for name, timer in timers.items()}
 
 
 def megabytes(X: ObservedMatrix, name: str) -> float:
@@ -79,7 +72,8 @@ def growth(options: Options) -> dict[str, Any]:
     for observed in sizes:
         print(f"{observed} entries ...", file=sys.stderr)
         X = matrix(observed)
-        for name, ms in milliseconds(X, options).items():
+        times = milliseconds(X, MODELS, RANK, options.repeats, options.batch)
+        for name, ms in times.items():
             found["ms"].setdefault(name, []).append(ms)
             found["MB"].setdefault(name, []).append(megabytes(X, name))
     for quantity in ("ms", "MB"):
