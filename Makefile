@@ -16,7 +16,7 @@ test-slow: $(VENV)/.ready
 
 exactness: $(VENV)/.exactness  # an hour on two cores; goes on where it was stopped
 	$(BIN)/python -m pytest tests/exactness -n auto --dist worksteal --verdicts build/exactness.jsonl; \
-	found=$$?; $(BIN)/python tests/exactness/table.py build/exactness.jsonl \
+	found=$$?; $(BIN)/python -m tests.exactness.table build/exactness.jsonl \
 	&& { test $$found -eq 5 || exit $$found; }  # 5: nothing was left to run
 
 lint: $(VENV)/.ready
@@ -30,7 +30,7 @@ format: $(VENV)/.ready
 	$(BIN)/ruff format .
 
 bench: $(VENV)/.peers  # BAYESMF_DATA names the folder of the real matrices; ARGS=--quick tries it
-	$(BIN)/python benchmarks/run.py $(ARGS)
+	$(BIN)/python -m benchmarks.run $(ARGS)
 
 docs: $(VENV)/.ready  # the site in the folder `site`: no network, warnings are errors
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet

@@ -1,9 +1,5 @@
 """Held-out error beside myFM and SMURFF, on shared splits of the real matrices.
 
-    BAYESMF_DATA=... python benchmarks/accuracy.py [--data gdsc,ccle,...] [--models GGGA,...]
-                                                   [--ranks 5,10,20] [--json FILE]
-    python benchmarks/accuracy.py --readme
-
 Five folds of the observed entries (seed 0), the same for all; the mean over the folds of the mean
 squared error on the fold left out, for every method and rank, the best rank of each, and the
 seconds per fold there. Every chain has 750 sweeps, of which the last 500 are kept; the peers run
@@ -12,170 +8,150 @@ bias for every row and column, and the data less their mean; SMURFF has the data
 variance 1 with adaptive noise, without which its noise does not follow the residuals. Presets are
 run as they are, with ``biases=True``, and with biases and a prior of the noise precision that is
 chosen among four on a tenth of each training set (SMURFF bounds its precision from above, which
-helps where errors have heavy tails). A file that is there already keeps its other matrices;
-``--readme`` runs nothing, and puts ``results/accuracy.json`` into the README and the docs.
+helps where errors have heavy tails). ``--data``, ``--models`` and ``--ranks`` choose what is run.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-import sys
 import time
-import warnings
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import sparse
 
-from _common import load, machine, print_machine, print_table, write_json
-from _peers import installed, shifted, silence, smurff_draws
-from _report import RESULTS, markdown_table, quote
-from bayesmf import BayesianMF, ConvergenceWarning, ObservedMatrix, sample
+from bayesmf import ObservedMatrix, sample
 from bayesmf.metrics import mse
 from bayesmf.splits import holdout, kfold
+from benchmarks.common import TITLES, Dataset, facts, fitted, load_real, say
+from benchmarks.peers import installed, myfm_design, shifted, silence, smurff_draws
+from benchmarks.report import Options, table
 
-DATA = ("gdsc", "ccle", "methylation", "movielens")
-MODELS = ("GGGW", "GEE")
-TITLES = {
-    "gdsc": "GDSC IC50", "ccle": "CCLE IC50", "methylation": "gene body methylation",
-    "movielens": "MovieLens 100K",
-}  # fmt: skip
-FOUND, ROOT = RESULTS / "accuracy.json", Path(__file__).parents[1]
+MODELS, RANKS = ("GGGW", "GEE"), (5, 10, 20)
+PEERS = ("SMURFF", "myFM")
 SHARES = (0.0, 0.02, 0.035, 0.06)  # of the data's variance, as a prior guess at the noise
-SWEEPS, KEPT = 750, 500
 
-Predictor = Callable[[ObservedMatrix, Any, int], np.ndarray]
+
+class Length(NamedTuple):
+    """How many sweeps a chain throws away and keeps, and how many it has to choose a prior."""
+
+    burn_in: int = 250
+    kept: int = 500
+    tuning: int = 150
+
+
+Predictor = Callable[[ObservedMatrix, Any, int, Length], np.ndarray]
 
 
 def by_preset(name: str, biases: bool, tuned: bool = False) -> Predictor:
-    def predict(train: ObservedMatrix, test: Any, rank: int) -> np.ndarray:
-        mf = BayesianMF(
-            name, rank, draws=KEPT, burn_in=SWEEPS - KEPT, chains=2, biases=biases,
-            random_state=0, n_jobs=2, hyperparameters=_noise(train, name, rank) if tuned else None,
+    def predict(train: ObservedMatrix, test: Any, rank: int, length: Length) -> np.ndarray:
+        mf = fitted(
+            train, name, rank, draws=length.kept, burn_in=length.burn_in, chains=2, biases=biases,
+            hyperparameters=_noise(train, name, rank, length.tuning) if tuned else None,
         )  # fmt: skip
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            return mf.fit(train).predict(test[0], test[1])
+        return mf.predict(test[0], test[1])
 
     return predict
 
 
-def _noise(train: ObservedMatrix, name: str, rank: int) -> dict[str, float]:
+def _noise(train: ObservedMatrix, name: str, rank: int, sweeps: int) -> dict[str, float]:
     """The noise's gamma prior, chosen on a tenth of the training data: the rate holds it up."""
     part, test = holdout(train, 0.1, random_state=0)
     errors = {}
     for share in SHARES:
         rate = 1.0 + 0.5 * share * train.n_observed * train.variance
         posterior = sample(
-            part, name, rank, draws=150, burn_in=150, cells=test[:2], biases=True, random_state=0,
-            hyperparameters={"beta_tau": rate}, n_jobs=2, chains=2,
+            part, name, rank, draws=sweeps, burn_in=sweeps, cells=test[:2], biases=True,
+            random_state=0, hyperparameters={"beta_tau": rate}, n_jobs=2, chains=2,
         )  # fmt: skip
         errors[rate] = mse(test[2], posterior.predict())
     return {"beta_tau": min(errors, key=errors.__getitem__)}
 
 
-def by_smurff(train: ObservedMatrix, test: Any, rank: int) -> np.ndarray:
+def by_smurff(train: ObservedMatrix, test: Any, rank: int, length: Length) -> np.ndarray:
     scale = train.variance**0.5
     unit = shifted(train, train.mean, scale)
-    draws = smurff_draws(unit, (test[0], test[1]), rank, 2, SWEEPS - KEPT, KEPT, 1)
+    draws = smurff_draws(unit, (test[0], test[1]), rank, 2, length.burn_in, length.kept, 1)
     return train.mean + scale * draws.values.mean(axis=0)
 
 
-def _design(shape: tuple[int, int], rows: np.ndarray, cols: np.ndarray) -> Any:
-    entries, ones = np.arange(rows.size), np.ones(rows.size)
-    parts = [
-        sparse.csr_matrix((ones, (entries, index)), shape=(rows.size, size))
-        for index, size in zip((rows, cols), shape, strict=True)
-    ]
-    return sparse.hstack(parts, format="csr")
-
-
-def by_myfm(train: ObservedMatrix, test: Any, rank: int) -> np.ndarray:
+def by_myfm(train: ObservedMatrix, test: Any, rank: int, length: Length) -> np.ndarray:
     import myfm
 
     rows, cols, values = train.triples()
     model = myfm.MyFMRegressor(rank=rank, random_seed=0)
     with silence():
         model.fit(
-            _design(train.shape, rows, cols), values - train.mean, n_iter=SWEEPS,
-            n_kept_samples=KEPT, group_shapes=train.shape,
+            myfm_design(train.shape, rows, cols), values - train.mean, group_shapes=train.shape,
+            n_iter=length.burn_in + length.kept, n_kept_samples=length.kept,
         )  # fmt: skip
-        found = model.predict(_design(train.shape, test[0], test[1]))
+        found = model.predict(myfm_design(train.shape, test[0], test[1]))
     return found + train.mean
 
 
-def methods(models: list[str]) -> dict[str, Predictor]:
+def methods(options: Options) -> dict[str, Predictor]:
+    """What is compared, by name."""
     found: dict[str, Predictor] = {}
-    for name in models:
+    for name in options.models or (MODELS[:1] if options.quick else MODELS):
         found[name] = by_preset(name, False)
         found[f"{name}, biases"] = by_preset(name, True)
         found[f"{name}, biases, noise tuned"] = by_preset(name, True, tuned=True)
     peers = {"smurff": ("SMURFF", by_smurff), "myfm": ("myFM", by_myfm)}
-    return found | dict(peers[name] for name in installed(peers))
+    return found | dict(peers[name] for name in installed(peers if options.peers else ()))
 
 
-def as_markdown(results: dict[str, Any]) -> str:
-    """The best rank of every method on every matrix, the best method first."""
-    rows = []
-    for data, found in results.items():
-        best = []
-        for method, by_rank in found.items():
+def measure(dataset: Dataset, options: Options) -> dict[str, Any]:
+    """Errors of all folds and seconds per fold, by method and rank."""
+    folds = list(kfold(dataset.X, 2 if options.quick else 5, random_state=0))
+    length = Length(5, 5, 5) if options.quick else Length()
+    results: dict[str, Any] = {}
+    for method, predict in methods(options).items():
+        for rank in options.ranks or (RANKS[:1] if options.quick else RANKS):
+            say(f"{dataset.name}, {method}, K = {rank}")
+            begin = time.perf_counter()
+            errors = [mse(test[2], predict(train, test, rank, length)) for train, test in folds]
+            seconds = (time.perf_counter() - begin) / len(folds)
+            results.setdefault(method, {})[rank] = {"errors": errors, "seconds": seconds}
+    return results
+
+
+def tables(data: dict[str, Any]) -> list[dict[str, Any]]:
+    """The error at every rank; then the best rank of every method, the best method first."""
+    made, best = [], []
+    for name, title in TITLES.items():
+        ordered = []
+        for method, by_rank in data["errors"].get(name, {}).items():
             means = {rank: float(np.mean(run["errors"])) for rank, run in by_rank.items()}
             rank = min(means, key=means.__getitem__)
-            best.append((means[rank], method, rank, by_rank[rank]["seconds"]))
-        title = TITLES[data]
-        for error, method, rank, seconds in sorted(best):
-            rows.append((title, method, f"{error:#.5g}", str(rank), f"{seconds:.1f}"))
+            ordered.append((means[rank], method, str(rank), by_rank[rank]["seconds"], means))
+        for error, method, rank, seconds, _ in sorted(ordered, key=lambda row: row[:2]):
+            best.append((title, method, f"{error:#.5g}", rank, f"{seconds:.1f}"))
             title = ""
-    return markdown_table(("data", "method", "error", "at rank", "s per fold"), rows)
+        if ordered:
+            rows = [(row[1], *(f"{mean:#.5g}" for mean in row[-1].values())) for row in ordered]
+            header = ("method", *(f"K = {rank}" for rank in ordered[0][-1]))
+            made.append(table(f"Mean squared error on held-out entries, {name}", header, rows))
+    header = ("data", "method", "error", "at rank", "s per fold")
+    return [*made, table("At the best rank of each", header, best, quoted=True)]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--data", default=",".join(DATA))
-    parser.add_argument("--models", default=",".join(MODELS))
-    parser.add_argument("--ranks", default="5,10,20")
-    parser.add_argument("--json", metavar="FILE", help="also write all figures to this file")
-    parser.add_argument("--readme", action="store_true", help="put the results into the README")
-    args = parser.parse_args()
-    if args.readme:
-        for page in (ROOT / "README.md", ROOT / "docs" / "estimators.md"):
-            quote(page, "accuracy", as_markdown(json.loads(FOUND.read_text())["errors"]))
-        return
-    ranks = [int(rank) for rank in args.ranks.split(",")]
-    results: dict[str, Any] = {}
-    for name in args.data.split(","):
-        dataset = load(name)
-        if not dataset.real:
-            sys.exit(f"{name}: this comparison needs the real matrix; set BAYESMF_DATA.")
-        folds = list(kfold(dataset.X, 5, random_state=0))
-        for method, predict in methods(args.models.split(",")).items():
-            for rank in ranks:
-                print(f"{name}, {method}, K = {rank} ...", file=sys.stderr)
-                begin = time.perf_counter()
-                errors = [mse(test[2], predict(train, test, rank)) for train, test in folds]
-                seconds = (time.perf_counter() - begin) / len(folds)
-                found = {"errors": errors, "seconds": seconds}
-                results.setdefault(name, {}).setdefault(method, {})[rank] = found
-        rows = []
-        for method, by_rank in results[name].items():
-            means = {rank: float(np.mean(found["errors"])) for rank, found in by_rank.items()}
-            best = min(means, key=means.__getitem__)
-            shown = [f"{means[r]:.5g}" for r in (*ranks, best)]
-            rows.append((method, *shown, best, f"{by_rank[best]['seconds']:.1f}"))
-        print(f"\n{name}: mean squared error on held-out entries")
-        head = ("method", *(f"K = {rank}" for rank in ranks), "best", "at K", "s per fold")
-        print_table(head, sorted(rows, key=lambda row: float(row[-3])))
-    facts = machine()
-    print_machine(facts)
-    if args.json and Path(args.json).exists():
-        known = json.loads(Path(args.json).read_text())["errors"]
-        results = {name: (known | results)[name] for name in DATA if name in known | results}
-    write_json(args.json, {"machine": facts, "errors": results})
+def in_short(found: dict[str, Any]) -> dict[str, Any]:
+    """The README's table: the errors of every matrix in one row, each method at its best rank."""
+    rows = []
+    for name, title in TITLES.items():
+        best = {
+            method: f"{min(np.mean(run['errors']) for run in by_rank.values()):#.5g}"
+            for method, by_rank in found["errors"].get(name, {}).items()
+        }
+        for model in (m for m in MODELS if m in best):
+            ours = (best[model + how] for how in ("", ", biases", ", biases, noise tuned"))
+            rows.append((title, model, *ours, *(best.get(peer) for peer in PEERS)))
+    header = ("data", "model", "as it is", "biases", "biases, noise tuned", *PEERS)
+    return table("At the best rank of each", header, rows)
 
 
-if __name__ == "__main__":
-    main()
+def part(options: Options) -> dict[str, Any]:
+    """Errors of presets and peers on the real matrices."""
+    names = options.data or (list(TITLES)[:1] if options.quick else TITLES)
+    datasets = [load_real(name, options.quick) for name in names]
+    data = {"errors": {dataset.name: measure(dataset, options) for dataset in datasets}}
+    return {"claims": [], "tables": tables(data), "data": data, "datasets": facts(*datasets)}

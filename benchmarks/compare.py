@@ -1,79 +1,75 @@
 """Whether the recommendation of `bayesmf.compare` is a good one, and how long it takes.
 
-    BAYESMF_DATA=... python benchmarks/compare.py [--data ccle,methylation] [--json FILE]
-
 A tenth of the entries is set aside (seed 0). `compare` sees the rest alone, with its default budget
-on two processes. Then all sixteen models are fitted to the same rest, each with the rank that the
+on two processes. Then all models are fitted to the same rest, each with the rank that the
 comparison found for it (or, if it was stopped early, had found by then), and judged on the tenth.
 The recommended model's error should be within 2 % of the best of all.
 """
 
 from __future__ import annotations
 
-import argparse
-import sys
 import time
-import warnings
 from typing import Any
 
-from _common import load, machine, print_machine, print_table, write_json
-from bayesmf import PRESETS, BayesianMF, ConvergenceWarning, compare
+from bayesmf import PRESETS, compare
 from bayesmf.metrics import mse
 from bayesmf.splits import holdout
+from benchmarks.common import Dataset, facts, fitted, load_real, say
+from benchmarks.report import Options, claim, table
 
 TOLERANCE, MINUTES = 1.02, 10
+DATA = ("ccle", "methylation")
+QUICK: dict[str, Any] = {"models": ["GGG", "GEE"], "ranks": [1, 2], "budget": "quick"}
 
 
-def errors(train: Any, test: Any, ranks: dict[str, int]) -> dict[str, float]:
-    """Error of every model on the entries set aside."""
-    found = {}
-    for model, rank in ranks.items():
-        mf = BayesianMF(
-            model, rank, draws=500, burn_in=500, chains=2, random_state=0, n_jobs=2
-        )  # fmt: skip
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            found[model] = mse(test[2], mf.fit(train).predict(test[0], test[1]))
-    return found
+def measure(dataset: Dataset, quick: bool) -> dict[str, Any]:
+    """The recommendation for one matrix, and the error of every model on the entries set aside."""
+    say(dataset.name)
+    train, test = holdout(dataset.X, 0.1, random_state=0)
+    begin = time.perf_counter()
+    found = compare(train, n_jobs=2, **(QUICK if quick else {}))
+    minutes = (time.perf_counter() - begin) / 60
+    sweeps = 5 if quick else 500
+    standings, held = {}, {}
+    for standing in found.standings:
+        model, rank = standing.model, standing.rank
+        if model in PRESETS:
+            mf = fitted(train, model, rank, draws=sweeps, burn_in=sweeps, chains=2)
+            held[model] = mse(test[2], mf.predict(test[0], test[1]))
+            standings[model] = (rank, standing.mse, standing.status)
+    best = min(held, key=held.__getitem__)
+    ratio = held[found.best_model_] / held[best]
+    return {
+        "minutes": minutes, "recommended": found.best_model_, "rank": found.best_rank_,
+        "best": best, "ratio": ratio, "set aside": held,
+        "met": ratio <= TOLERANCE and minutes <= MINUTES,
+        "recommendation": found.recommendation, "standings": standings,
+    }  # fmt: skip
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--data", default="ccle,methylation")
-    parser.add_argument("--json", metavar="FILE", help="also write all figures to this file")
-    args = parser.parse_args()
-    results: dict[str, Any] = {}
-    for name in args.data.split(","):
-        dataset = load(name)
-        if not dataset.real:
-            sys.exit(f"{name}: this needs the real matrix; set BAYESMF_DATA.")
-        train, test = holdout(dataset.X, 0.1, random_state=0)
-        begin = time.perf_counter()
-        found = compare(train, n_jobs=2)
-        minutes = (time.perf_counter() - begin) / 60
-        standing = {s.model: s for s in found.standings}
-        held = errors(train, test, {m: s.rank for m, s in standing.items() if m in PRESETS})
-        best = min(held, key=held.__getitem__)
-        ratio = held[found.best_model_] / held[best]
-        print(f"\n{name}: {minutes:.1f} minutes (at most {MINUTES}); {found.recommendation}")
-        print(
-            f"On the tenth that it never saw: {held[found.best_model_]:.5g}, "
-            f"{ratio:.4f} times the best ({best}, {held[best]:.5g}); at most {TOLERANCE}."
-        )
+def tables(data: dict[str, Any]) -> list[dict[str, Any]]:
+    """Every model's errors, the best on the entries set aside first."""
+    made = []
+    for name, found in data["compare"].items():
+        held, standings = found["set aside"], found.get("standings", {})
         rows = [
-            (m, standing[m].rank, f"{standing[m].mse:.5g}", standing[m].status, f"{held[m]:.5g}")
-            for m in sorted(held, key=held.__getitem__)
+            (model, *standings.get(model, (None, None, "-")), held[model])
+            for model in sorted(held, key=held.__getitem__)
         ]
-        print_table(("model", "rank", "cross-validated", "verdict", "set aside"), rows)
-        results[name] = {
-            "minutes": minutes, "recommended": found.best_model_, "rank": found.best_rank_,
-            "best": best, "ratio": ratio, "set aside": held,
-            "met": ratio <= TOLERANCE and minutes <= MINUTES,
-        }  # fmt: skip
-    facts = machine()
-    print_machine(facts)
-    write_json(args.json, {"machine": facts, "compare": results})
+        header = ("model", "rank", "cross-validated", "verdict", "set aside")
+        title = f"{name}: recommended is {found['recommended']}, {found['minutes']:.1f} minutes"
+        made.append(table(title, header, rows, found.get("recommendation", "")))
+    return made
 
 
-if __name__ == "__main__":
-    main()
+def part(options: Options) -> dict[str, Any]:
+    """The advice on real matrices, against what every model does on entries set aside."""
+    names = options.data or (DATA[:1] if options.quick else DATA)
+    datasets = [load_real(name, options.quick) for name in names]
+    data = {"compare": {d.name: measure(d, options.quick) for d in datasets}}
+    claims = []
+    for name, found in data["compare"].items():
+        what = f"{name}: error of the recommended model / that of the best ({found['best']})"
+        claims.append(claim(what, found["ratio"], "times", most=TOLERANCE))
+        claims.append(claim(f"{name}: time of compare", found["minutes"], "min", most=MINUTES))
+    return {"claims": claims, "tables": tables(data), "data": data, "datasets": facts(*datasets)}

@@ -1,7 +1,5 @@
 """How the time of a sweep grows with rows, columns, observed entries and rank: fitted exponents.
 
-    python benchmarks/exponents.py [--repeats 5] [--json FILE]
-
 One model for each kind of update, on one thread. Each size is varied alone: rows and columns at a
 fixed density (so that the observed entries grow along), entries at a fixed shape, the rank on a
 fixed matrix. The exponent is the slope of a straight line through the logarithms; it falls short of
@@ -10,13 +8,13 @@ the formula's where a sweep has parts that do not grow.
 
 from __future__ import annotations
 
-import argparse
 from typing import Any
 
-from _common import machine, print_machine, print_table, synthetic, write_json
-from _timing import milliseconds
 from bayesmf import ObservedMatrix
-from scaling import exponent
+from benchmarks.common import say, synthetic
+from benchmarks.report import Options, table
+from benchmarks.scaling import exponent
+from benchmarks.timing import BATCH_SECONDS, milliseconds
 
 MODELS = {"GGGA": "row block", "GEE": "entries", "GVG": "volume", "PGG": "counts"}
 SIZES: dict[str, tuple[int, ...]] = {
@@ -39,33 +37,31 @@ def problem(what: str, size: int) -> tuple[ObservedMatrix, int]:
     return synthetic(SHAPE, ENTRIES, 1, 5), size
 
 
-def measure(what: str, repeats: int) -> dict[str, Any]:
+def measure(what: str, options: Options) -> dict[str, Any]:
     """Milliseconds per sweep of every model at every size, and the exponents."""
-    sizes = SIZES[what]
+    sizes = SIZES[what][: 2 if options.quick else None]
+    batch = options.batch if options.quick else BATCH_SECONDS
     times: dict[str, list[float]] = {name: [] for name in MODELS}
     for size in sizes:
+        say(f"{size} {what}" if what != "rank" else f"rank {size}")
         X, rank = problem(what, size)
-        for name, ms in milliseconds(X, MODELS, rank, repeats).items():
+        for name, ms in milliseconds(X, MODELS, rank, options.repeats, batch).items():
             times[name].append(ms)
     exponents = {name: exponent(list(sizes), ms) for name, ms in times.items()}
     return {"sizes": sizes, "ms": times, "exponents": exponents}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--json", metavar="FILE", help="also write all figures to this file")
-    args = parser.parse_args()
-    found = {what: measure(what, args.repeats) for what in SIZES}
+def tables(data: dict[str, Any]) -> list[dict[str, Any]]:
+    """The exponents of every kind of update."""
+    found = data["growth"]
     rows = [
-        (f"{kind} ({name})", *(f"{found[what]['exponents'][name]:.2f}" for what in SIZES))
+        (f"{kind} ({name})", *(f"{growth['exponents'][name]:.2f}" for growth in found.values()))
         for name, kind in MODELS.items()
     ]
-    print_table(("exponent of time in", *SIZES), rows)
-    facts = machine()
-    print_machine(facts)
-    write_json(args.json, {"machine": facts, "growth": found})
+    return [table("Growth of the time of a sweep", ("exponent of time in", *found), rows)]
 
 
-if __name__ == "__main__":
-    main()
+def part(options: Options) -> dict[str, Any]:
+    """Every size in its turn."""
+    data = {"growth": {what: measure(what, options) for what in SIZES}}
+    return {"claims": [], "tables": tables(data), "data": data}

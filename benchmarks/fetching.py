@@ -1,98 +1,72 @@
 """What fetching ahead brings: sweeps of large matrices with and without it.
 
-    python benchmarks/fetching.py [--repeats 3] [--json FILE]
-    python benchmarks/fetching.py --readme
-
 Kernels ask for the rows of the other side that they will need some entries later, unless all rows
 fit into the caches of one core. Here they are also compiled with caches that are taken to hold
-everything, so that they never ask. The matrices are those of ``scaling.py``; processes of either
-kind run in turns, on one thread, and the shortest times are compared. ``--readme`` runs nothing,
-and puts ``results/fetching.json`` into docs/performance.md.
+everything, so that they never ask. The matrices are those of `scaling`; processes of either kind
+run in turns, on one thread, and the shortest times are compared.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
-import subprocess
 import sys
 import tempfile
 from typing import Any
 
-from _common import machine, print_machine, print_table, write_json
-from _report import PAGE, RESULTS, markdown_table, quote
+from benchmarks.common import in_process, say
+from benchmarks.report import Options, table
 
 MODELS = ("GGGA", "GEE", "PGG")
 SIZES = (1_000_000, 10_000_000)
-HEADER = ("ms per sweep", "entries", "without", "with", "ratio")
-FOUND = RESULTS / "fetching.json"
 KINDS = ("without", "with")
 
 
-def sweeps(size: int, kind: str) -> dict[str, float]:
+def sweeps(size: int, kind: str, models: tuple[str, ...] = MODELS) -> dict[str, float]:
     """Milliseconds per sweep of every model, in this process."""
     if kind == "without":
-        if "bayesmf.kernels.rows" in sys.modules:
+        if any(name.startswith("bayesmf.kernels.") for name in sys.modules):
             raise RuntimeError("the kernels have been loaded already, with fetching")
-        from bayesmf.kernels import linalg
+        from bayesmf.kernels import prefetch
 
-        linalg.NEAR = 2**62
-    from _timing import milliseconds
-    from scaling import RANK, matrix
+        prefetch.NEAR = 2**62
+    from benchmarks.scaling import RANK, matrix
+    from benchmarks.timing import milliseconds
 
-    return milliseconds(matrix(size), MODELS, RANK, 3)
+    return milliseconds(matrix(size), models, RANK, 3)
 
 
-def in_turns(size: int, repeats: int, cache: str) -> dict[str, dict[str, float]]:
+def in_turns(
+    size: int, models: tuple[str, ...], repeats: int, cache: str
+) -> dict[str, dict[str, float]]:
     """The shortest times of either kind, each in processes and a kernel cache of its own."""
     runs: dict[str, list[dict[str, float]]] = {kind: [] for kind in KINDS}
     for _ in range(repeats):
         for kind, done in runs.items():
-            print(f"{size:,} entries, {kind} ...", file=sys.stderr)
-            command = [sys.executable, __file__, "--alone", str(size), kind]
-            own = os.environ | {"BAYESMF_CACHE": os.path.join(cache, kind)}
-            text = subprocess.run(command, env=own, check=True, stdout=subprocess.PIPE).stdout
-            done.append(json.loads(text))
+            say(f"{size:,} entries, {kind}")
+            own = os.path.join(cache, kind)
+            done.append(in_process("fetching.sweeps", size, kind, models, BAYESMF_CACHE=own))
     return {
         model: {kind: min(ms[model] for ms in done) for kind, done in runs.items()}
-        for model in MODELS
+        for model in models
     }
 
 
-def rows_of(found: dict[str, Any]) -> list[tuple[str, ...]]:
-    """The lines of the table."""
-    return [
+def tables(data: dict[str, Any]) -> list[dict[str, Any]]:
+    """Times with and without, and their ratio."""
+    rows = [
         (model, f"{int(size):,}", f"{ms['without']:.0f}", f"{ms['with']:.0f}",
          f"{ms['with'] / ms['without']:.2f}")
-        for size, models in found.items()
+        for size, models in data["fetching"].items()
         for model, ms in models.items()
     ]  # fmt: skip
+    header = ("ms per sweep", "entries", "without", "with", "ratio")
+    return [table("Sweeps without and with fetching ahead", header, rows, quoted=True)]
 
 
-def as_markdown(found: dict[str, Any]) -> str:
-    """What the docs quote."""
-    return markdown_table(list(HEADER), [list(row) for row in rows_of(found["fetching"])])
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--json", metavar="FILE", help="also write all figures to this file")
-    parser.add_argument("--readme", action="store_true", help="put the results into the docs")
-    parser.add_argument("--alone", nargs=2, metavar=("SIZE", "KIND"), help=argparse.SUPPRESS)
-    args = parser.parse_args()
-    if args.readme:
-        return quote(PAGE, "fetching", as_markdown(json.loads(FOUND.read_text())))
-    if args.alone:
-        return print(json.dumps(sweeps(int(args.alone[0]), args.alone[1])))
+def part(options: Options) -> dict[str, Any]:
+    """Sweeps of large matrices, of processes of either kind in turns."""
+    sizes, models = ((10_000,), MODELS[:1]) if options.quick else (SIZES, MODELS)
     with tempfile.TemporaryDirectory() as cache:
-        found = {str(size): in_turns(size, args.repeats, cache) for size in SIZES}
-    print_table(HEADER, rows_of(found))
-    facts = machine()
-    print_machine(facts)
-    write_json(args.json, {"machine": facts, "fetching": found})
-
-
-if __name__ == "__main__":
-    main()
+        found = {str(size): in_turns(size, models, options.repeats, cache) for size in sizes}
+    data = {"fetching": found}
+    return {"claims": [], "tables": tables(data), "data": data}

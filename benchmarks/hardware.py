@@ -1,7 +1,5 @@
 """How close the row block comes to what the machine can do.
 
-    python benchmarks/hardware.py [--repeats 5] [--threads 2] [--json FILE]
-
 The machine's limits are measured in the same rounds as the sweeps: the rate of a large matrix
 product in double precision, and the rate at which dot products read arrays from memory and from
 cache.
@@ -26,10 +24,10 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from _common import load
-from _report import Options, claim, run_alone, table
-from _timing import CallTimer, PresetTimer, in_rounds
-from bayesmf.observed import ObservedMatrix
+from bayesmf import ObservedMatrix
+from benchmarks.common import facts, load
+from benchmarks.report import Options, claim, table
+from benchmarks.timing import CallTimer, PresetTimer, in_rounds
 
 ROW_BLOCK_TARGET = 40.0  # percent of the matrix product's rate
 PASSES = 3  # over the observed entries: rows, columns, residuals
@@ -184,9 +182,5 @@ def part(options: Options) -> dict[str, Any]:
         "claims": claims,
         "tables": [row_block_table(rows), roofline_table(roof, rates)],
         "data": {"rates_1e9_per_second": rates, "row block": rows, "roofline": roof},
-        "datasets": {dataset.name: dataset.facts() for dataset in (gdsc, million)},
+        "datasets": facts(gdsc, million),
     }
-
-
-if __name__ == "__main__":
-    run_alone(part, __doc__)

@@ -1,7 +1,5 @@
 """Effective samples per second of held-out predictions: GGGW beside SMURFF.
 
-    python benchmarks/mixing.py [--repeats 5] [--threads 2] [--no-peers] [--json FILE]
-
 Both fit the same model at rank 20 to the same training entries, brought to mean 0 and variance 1,
 and draw the predictions U V^T of the same 100 cells, which were held out. Every round is a chain of
 either with another seed and the same numbers of sweeps for burn-in and for draws. The effective
@@ -15,19 +13,16 @@ the cells must correlate, and their standard deviations must be alike; else ther
 
 from __future__ import annotations
 
-import sys
 import time
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from _common import Dataset, load
-from _peers import Draws, installed, shifted, smurff_draws
-from _report import Options, claim, run_alone, table
-from bayesmf.observed import ObservedMatrix
-from bayesmf.presets import preset
-from bayesmf.sampler import Problem, chain
+from bayesmf import ObservedMatrix, Problem, chain, preset
 from bayesmf.splits import holdout
+from benchmarks.common import Dataset, facts, load, say
+from benchmarks.peers import Draws, installed, shifted, smurff_draws
+from benchmarks.report import Options, claim, table
 
 TARGET = 4.0
 CELLS = 100
@@ -95,7 +90,7 @@ def measure(dataset: Dataset, peers: bool, options: Options) -> list[dict[str, A
     chains: dict[str, list[Draws]] = {"GGGW": [], "SMURFF": []} if peers else {"GGGW": []}
     preset_draws(plan._replace(burn_in=1, draws=1), "GGGW", options.threads, 0)  # compiles
     for seed in range(options.repeats):
-        print(f"{dataset.name}, chain {seed + 1} of {options.repeats} ...", file=sys.stderr)
+        say(f"{dataset.name}, chain {seed + 1} of {options.repeats}")
         chains["GGGW"].append(preset_draws(plan, "GGGW", options.threads, seed))
         if peers:
             chains["SMURFF"].append(
@@ -174,15 +169,10 @@ def part(options: Options) -> dict[str, Any]:
         ["", "dataset", "draws", "effective", "seconds", "per second", "sd", "held-out error"],
         [[r[key] for key in (*keys, "sd", "held_out_mse")] for r in results],
         "; ".join(said),
-        readme=True,
     )
     return {
         "claims": claims,
         "tables": [shown],
         "data": {"chains": results, "agreement": checks},
-        "datasets": {dataset.name: dataset.facts() for dataset in datasets},
+        "datasets": facts(*datasets),
     }
-
-
-if __name__ == "__main__":
-    run_alone(part, __doc__)

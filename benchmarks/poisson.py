@@ -1,7 +1,5 @@
 """Time to the same held-out log-likelihood on MovieLens 100K: PGG and PGGG beside hpfrec.
 
-    python benchmarks/poisson.py [--repeats 5] [--threads 2] [--json FILE]
-
 hpfrec fits PGGG's model by variational inference, at the same rank, to the same nine tenths of the
 ratings; the figure is the mean Poisson log-probability of the others. The peer's is that of its
 estimated rates after the number of iterations, out of a list, that makes it largest; its time is
@@ -16,20 +14,17 @@ cells zero" ours is given the very matrix that the peer sees, a million zeros in
 
 from __future__ import annotations
 
-import sys
 import time
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import gammaln
 
-from _common import load
-from _peers import hpfrec_fit, installed
-from _report import Options, claim, run_alone, table
-from bayesmf.observed import ObservedMatrix
-from bayesmf.presets import preset
-from bayesmf.sampler import Problem, chain
+from bayesmf import ObservedMatrix, Problem, chain, preset
 from bayesmf.splits import holdout
+from benchmarks.common import facts, load, say
+from benchmarks.peers import hpfrec_fit, installed
+from benchmarks.report import Options, claim, table
 
 RANK = 20
 BURN_IN = 10
@@ -129,12 +124,12 @@ def part(options: Options) -> dict[str, Any]:
     rank = 3 if options.quick else RANK
     train, entries = holdout(dataset.X, 0.1, random_state=0)
     test = HeldOut(*entries)
-    print("hpfrec ...", file=sys.stderr)
+    say("hpfrec")
     goal = peer(train, test, rank, options)
     results, claims = [], []
     for unrated, X in (("missing", train), ("zero", with_zeros(train))):
         for name in MODELS:
-            print(f"{name}, unrated cells {unrated} ...", file=sys.stderr)
+            say(f"{name}, unrated cells {unrated}")
             found = ours(goal["log_likelihood"], X, test, name, rank, options)
             results.append({"unrated": unrated, **found})
             ratio = found["seconds"] and found["seconds"] / goal["seconds"]
@@ -152,9 +147,5 @@ def part(options: Options) -> dict[str, Any]:
             )
         ],
         "data": {"peer": goal, "ours": results},
-        "datasets": {dataset.name: dataset.facts()},
+        "datasets": facts(dataset),
     }
-
-
-if __name__ == "__main__":
-    run_alone(part, __doc__)

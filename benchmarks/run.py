@@ -1,90 +1,126 @@
-"""Run the whole benchmark: one table and one JSON file with every figure and its target.
+"""Measure: every figure that the README and the docs quote, one part or many.
 
-    python benchmarks/run.py [--only sweep,study] [--resume] [--quick] [--no-peers]
-    python benchmarks/run.py --readme
+    python -m benchmarks.run [PART ...] [--quick] [--no-peers] [--repeats N] [--threads N]
+    python -m benchmarks.run --resume
+    python -m benchmarks.run [PART ...] --readme
 
-Writes ``benchmarks/results/bench.md`` and ``bench.json``, after every part, and the plot of
-``docs/images/scaling.svg``. Parts that do not run keep the figures that are already in the JSON
-file, if they are of the same machine, versions and settings; every part says which commit was
-measured. ``--resume`` runs only parts that this commit lacks. ``--quick`` is a smoke test: small
-synthetic matrices, results under other names. ``--readme`` runs nothing: it puts the results into
-the README and docs/performance.md, between their two markers. Set BAYESMF_DATA to the folder of the
-real matrices, and leave the machine idle.
+Without a name, the parts of the benchmark proper run, which share one table and one JSON file with
+every figure and its target: ``benchmarks/results/bench.md`` and ``bench.json``, written after every
+part, and the plot of ``docs/images/scaling.svg``. Parts that do not run keep the figures that are
+already in the JSON file, if they are of the same machine, versions and settings; every part says
+which commit was measured. ``--resume`` runs only parts that this commit lacks. The other parts run
+when they are named, and have a file each, ``benchmarks/results/PART.json``.
+
+``--models``, ``--ranks``, ``--data``, ``--missing`` and ``--other`` are for the parts that know
+them. What such a choice finds is not put among the figures of ``bench.json``; ``--json`` writes the
+figures of one part to any file. ``--quick`` is a smoke test: small synthetic matrices, results
+under other names. ``--readme`` runs nothing: it puts results into the pages that quote them,
+between two markers. Set BAYESMF_DATA to the folder of the real matrices, and leave the machine
+idle.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import subprocess
 import sys
 import time
 import traceback
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from _common import machine, version, watch_other_work
-from _report import PAGE, RESULTS, Options, everything, markdown, print_part, quote, readme_block
+from benchmarks import report
+from benchmarks.common import (
+    DATASETS,
+    ROOT,
+    MissingError,
+    commit_of,
+    machine,
+    read_json,
+    version,
+    watch_other_work,
+    write_json,
+)
+from benchmarks.report import RESULTS, Options
 
-ROOT = Path(__file__).parents[1]
+
+class Part(NamedTuple):
+    """A module with a function ``part`` (`report` says what that is), and when it runs."""
+
+    what: str
+    bench: bool = False  # of the benchmark proper: runs by default, its figures are in bench.json
+    takes: tuple[str, ...] = ()  # options of its own
+    repeats: int = 5  # rounds, if nothing else is asked
+    pages: tuple[str, ...] = ()  # that quote its own file, between the markers of its name
+    readme: bool = False  # whether the README quotes it in short, between such markers
+    kept: str = ""  # key of its own file whose matrices are kept when others are run
+    module: str = ""  # where it is not the name of the part
+
+
 # Memory comes first: a child's peak counts what its parent held when it was started.
-PARTS = ("memory", "sweep", "study", "hardware", "mixing", "poisson", "scaling", "first_use")
+PARTS = {
+    "memory": Part("memory of a run on a million entries", True, ("models",)),
+    "sweep": Part("a sweep beside SMURFF and myFM", True, ("models", "ranks", "data"), readme=True),
+    "study": Part("a sweep beside the runtime that the study printed", True),
+    "hardware": Part("how close sweeps come to what the machine can do", True),
+    "mixing": Part("effective samples per second beside SMURFF", True),
+    "poisson": Part("time to a held-out likelihood beside hpfrec", True),
+    "scaling": Part("growth with the entries, and what threads bring", True),
+    "first_use": Part("from the start to the first sweep", True, ("models", "missing")),
+    "accuracy": Part(
+        "held-out error beside SMURFF and myFM (hours)", takes=("models", "ranks", "data"),
+        pages=("docs/estimators.md",), readme=True, kept="errors",
+    ),
+    "chains": Part("what a second chain costs", repeats=15, pages=("docs/performance.md",)),
+    "compare": Part("how good the advice of compare is", takes=("data",), kept="compare"),
+    "coverage": Part("how often intervals hold the truth", module="interval_coverage"),
+    "exponents": Part("growth with rows, columns, entries and rank"),
+    "fetching": Part("what fetching ahead brings", repeats=3, pages=("docs/performance.md",)),
+    "gdsc": Part("held-out error on GDSC beside the published one"),
+    "versions": Part(
+        "sweeps and starts of two source trees", takes=("other", "models", "ranks", "data")
+    ),
+}  # fmt: skip
+BENCH = [name for name, part in PARTS.items() if part.bench]
+CHOICES = ("models", "ranks", "data", "missing", "other")
 PACKAGES = ("numpy", "scipy", "numba", "smurff", "myfm", "hpfrec")
 
 
-def commit() -> str | None:
-    """The commit that is measured, "-dirty" if the code differs from it; None if not known."""
-    try:
-        head, changes = (
-            subprocess.run(
-                ["git", *words], cwd=ROOT, check=True, capture_output=True, text=True
-            ).stdout.strip()
-            for words in (
-                ("rev-parse", "--short=12", "HEAD"),
-                ("status", "--porcelain", "--", "src", "benchmarks/*.py"),
-            )
-        )
-    except (OSError, subprocess.CalledProcessError):
-        return None
-    return f"{head}-dirty" if changes else head
+def module(name: str) -> Any:
+    """The module of a part, imported now."""
+    return import_module(f"benchmarks.{PARTS[name].module or name}")
 
 
 def earlier(path: Path, setting: dict[str, Any]) -> dict[str, Any]:
     """Parts of earlier runs on the same machine with the same versions and settings."""
-    found = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    found = read_json(path)
     if any(found.get(key) != value for key, value in setting.items()):
         return {}
-    return {name: part for name, part in found["parts"].items() if "error" not in part}
+    return {name: part for name, part in found.get("parts", {}).items() if "error" not in part}
 
 
 def run_part(name: str, options: Options) -> dict[str, Any]:
     """Run one part, how long it took and what else went on; a failure is part of the result."""
     print(f"\n== {name}", flush=True)
-    begin, busy_elsewhere = time.perf_counter(), watch_other_work()
+    now, begin, busy_elsewhere = commit_of(ROOT), time.perf_counter(), watch_other_work()
     try:
-        result = import_module(name).part(options)
-        print_part(result)
+        result = module(name).part(options)
+        report.print_part(result)
     except Exception as error:
-        traceback.print_exc()
+        if isinstance(error, MissingError):
+            print(error)
+        else:
+            traceback.print_exc()
         result = {"error": f"{type(error).__name__}: {error}"}
     seconds = time.perf_counter() - begin
     print(f"{name}: {seconds:.0f} s", flush=True)
-    return {**result, "seconds": seconds, "cores_busy_elsewhere": busy_elsewhere()}
-
-
-def write(results: dict[str, Any], stem: Path) -> None:
-    """Write the JSON file and the table."""
-    stem.parent.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(results, indent=1, default=float)
-    stem.with_suffix(".json").write_text(text + "\n", encoding="utf-8")
-    stem.with_suffix(".md").write_text(markdown(results), encoding="utf-8")
+    return {"commit": now, **result, "seconds": seconds, "cores_busy_elsewhere": busy_elsewhere()}
 
 
 def run(chosen: list[str], options: Options, stem: Path, resume: bool) -> dict[str, Any]:
-    """Run the chosen parts and write the results after each."""
+    """Run parts of the benchmark proper, and write the JSON file and the table after each."""
     settings = {key: getattr(options, key) for key in ("repeats", "threads", "peers", "quick")}
-    now = commit()
+    now = commit_of(ROOT)
     fixed = now is not None and not now.endswith("-dirty")
     results: dict[str, Any] = {
         "machine": machine(),
@@ -96,46 +132,135 @@ def run(chosen: list[str], options: Options, stem: Path, resume: bool) -> dict[s
         if resume and fixed and name in done and done[name]["commit"] == now:
             print(f"\n== {name}: kept from the run before")
             continue
-        done[name] = {"commit": now, **run_part(name, options)}
-        results["parts"] = {part: done[part] for part in PARTS if part in done}
-        write(results, stem)
+        done[name] = run_part(name, options)
+        results["parts"] = {part: done[part] for part in BENCH if part in done}
+        write_json(stem.with_suffix(".json"), results)
+        stem.with_suffix(".md").write_text(report.markdown(results), encoding="utf-8")
     return results
 
 
+def run_alone(name: str, options: Options, path: Path | None) -> bool:
+    """Run a part that has a file of its own, write it, and say whether all went well."""
+    result = run_part(name, options)
+    if path is None or "error" in result:
+        return "error" not in result
+    if not PARTS[name].bench:
+        data = result.pop("data")
+        result = {k: v for k, v in result.items() if k not in ("claims", "tables")} | data
+    if key := PARTS[name].kept:
+        known = read_json(path)
+        result |= {k: known.get(k, {}) | result[k] for k in ("datasets", key)}
+    write_json(path, {"machine": machine(), **result})
+    print(f"see {path}")
+    return True
+
+
+def put_into_pages(chosen: list[str], folder: Path) -> None:
+    """Put the results that are there between the markers of the pages that quote them."""
+    results = read_json(folder / "bench.json")
+    if results and any(PARTS[name].bench for name in chosen):
+        report.quote(ROOT / "docs" / "performance.md", "benchmark", report.everything(results))
+    for name in chosen:
+        if not (found := on_file(name, folder)):
+            continue
+        for page in PARTS[name].pages:
+            report.quote(ROOT / page, name, report.tables_block(module(name).tables(found)))
+        if PARTS[name].readme:
+            report.quote(ROOT / "README.md", name, report.bare(module(name).in_short(found)))
+
+
+def on_file(name: str, folder: Path) -> dict[str, Any]:
+    """What was found by a part, in the common file or in its own; empty if there is nothing."""
+    if not PARTS[name].bench:
+        return read_json(folder / f"{name}.json")
+    return read_json(folder / "bench.json").get("parts", {}).get(name, {})
+
+
+def words(text: str) -> list[str]:
+    """A list with commas; spaces are the parser's business."""
+    return text.split(",")
+
+
+def numbers(text: str) -> list[int]:
+    """The same of numbers."""
+    return [int(word) for word in words(text)]
+
+
 def parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--only", metavar="PART,...", help=f"some of {', '.join(PARTS)}")
-    parser.add_argument("--resume", action="store_true", help="run only the parts that are missing")
-    parser.add_argument("--quick", action="store_true", help="small data: only shows that it runs")
-    parser.add_argument("--no-peers", action="store_true", help="leave the peers out")
-    parser.add_argument("--repeats", type=int, help="rounds; the best one counts (default: 5)")
-    parser.add_argument("--threads", type=int, default=2, help="threads of presets and peers")
-    parser.add_argument("--out", type=Path, default=RESULTS, help="folder of the results")
-    parser.add_argument("--readme", action="store_true", help="put the results into the README")
+    named = [f"  {name:10} {part.what}{' *' * part.bench}" for name, part in PARTS.items()]
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.run",
+        description=__doc__,
+        epilog="\n".join(["parts (* runs by default):", *named]),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("parts", nargs="*", metavar="PART", help="what to measure; see below")
+    add("--resume", action="store_true", help="run only the parts that are missing in bench.json")
+    add("--quick", action="store_true", help="small data: only shows that it runs")
+    add("--no-peers", action="store_true", help="leave the peers out")
+    add("--repeats", type=int, help="rounds; the best one counts (default: 5, chains 15)")
+    add("--threads", type=int, default=2, help="threads of presets and peers")
+    add("--models", nargs="+", type=words, metavar="MODEL", help="presets to measure")
+    add("--ranks", nargs="+", type=numbers, metavar="K", help="ranks to measure at")
+    add("--data", "--datasets", nargs="+", type=words, metavar="NAME", help="matrices")
+    add("--missing", type=float, help="share of missing entries in the matrix of first_use")
+    add("--other", type=Path, metavar="SRC", help="source tree to compare with")
+    add("--out", type=Path, default=RESULTS, help="folder of the results")
+    add("--json", type=Path, metavar="FILE", help="write the figures of one part here alone")
+    add("--readme", action="store_true", help="put the results into the pages that quote them")
     args = parser.parse_args()
-    args.parts = args.only.split(",") if args.only else list(PARTS)
+    check(parser, args)
+    return args
+
+
+def check(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
+    """Take lists apart, and stop if anything was asked that a part does not know."""
     for name in args.parts:
         if name not in PARTS:
             parser.error(f"no part {name!r}; there are {', '.join(PARTS)}")
-    return args
+    wanted = args.parts or (PARTS if args.readme else BENCH)
+    args.parts = [name for name in PARTS if name in wanted]
+    for key in ("models", "ranks", "data"):
+        setattr(args, key, tuple(word for words in getattr(args, key) or () for word in words))
+    args.chosen = [key for key in CHOICES if getattr(args, key) not in (None, ())]
+    for key in args.chosen:
+        if not all(key in PARTS[name].takes for name in args.parts):
+            takers = ", ".join(name for name, part in PARTS.items() if key in part.takes)
+            parser.error(f"--{key} is for {takers} alone")
+    for name in args.data:
+        if name not in DATASETS:
+            parser.error(f"no data {name!r}; there are {', '.join(DATASETS)}")
+    if args.json and len(args.parts) != 1:
+        parser.error("--json is for one part")
 
 
 def main() -> None:
     args = parse()
-    stem = args.out / ("quick" if args.quick else "bench")
     if args.readme:
-        results = json.loads(stem.with_suffix(".json").read_text(encoding="utf-8"))
-        quote(ROOT / "README.md", "benchmark", readme_block(results))
-        return quote(PAGE, "benchmark", everything(results))
-    final = not args.quick and args.out == RESULTS
-    images = ROOT / "docs" / "images" if final else args.out
-    repeats = args.repeats or (2 if args.quick else 5)
-    options = Options(repeats, args.threads, not args.no_peers, args.quick, images)
-    results = run(args.parts, options, stem, args.resume)
-    claims = [entry for part in results["parts"].values() for entry in part.get("claims", ())]
-    failed = [name for name, part in results["parts"].items() if "error" in part]
-    met = sum(entry["met"] for entry in claims)
-    print(f"\n{met} of {len(claims)} targets met; see {stem.with_suffix('.md')}")
+        return put_into_pages(args.parts, args.out)
+    print(", ".join(f"{key} {value}" for key, value in machine().items()))
+    final = not (args.quick or args.json) and args.out == RESULTS
+    options = Options(
+        args.repeats or (2 if args.quick else 5), args.threads, not args.no_peers, args.quick,
+        ROOT / "docs" / "images" if final else args.out,
+        args.models, args.ranks, args.data, args.missing, args.other,
+    )  # fmt: skip
+    failed = []
+    alone = [n for n in args.parts if args.json or args.chosen or not PARTS[n].bench]
+    if together := [n for n in args.parts if n not in alone]:
+        stem = args.out / ("quick" if args.quick else "bench")
+        results = run(together, options, stem, args.resume)["parts"]
+        claims = [entry for part in results.values() for entry in part.get("claims", ())]
+        failed += [name for name, part in results.items() if "error" in part]
+        met = sum(entry["met"] for entry in claims)
+        print(f"\n{met} of {len(claims)} targets met; see {stem.with_suffix('.md')}")
+    for name in alone:
+        own = args.out / f"{'quick.' * args.quick}{name}.json"
+        path = args.json or (None if PARTS[name].bench else own)
+        repeats = args.repeats or (2 if args.quick else PARTS[name].repeats)
+        if not run_alone(name, options._replace(repeats=repeats), path):
+            failed.append(name)
     if args.quick:
         print("A quick run on small data: its figures mean nothing.")
     if failed:

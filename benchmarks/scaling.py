@@ -1,7 +1,5 @@
 """How time and memory grow with the number of observed entries, and what a second thread brings.
 
-    python benchmarks/scaling.py [--repeats 5] [--threads 2] [--json FILE]
-
 *Growth*: synthetic matrices with 10^4 to 10^7 entries at K = 10. Rows and columns grow with the
 entries, 25 to a row and 50 to a column, so that all work of a sweep should grow in proportion. The
 time is that of a sweep on one thread, since small matrices would not use a second one. The memory
@@ -18,7 +16,6 @@ The plot is written where the runner says: ``docs/images/scaling.svg`` (needs Ma
 
 from __future__ import annotations
 
-import sys
 import tracemalloc
 from functools import partial
 from pathlib import Path
@@ -26,10 +23,10 @@ from typing import Any
 
 import numpy as np
 
-from _common import load, synthetic
-from _report import Options, claim, run_alone, table
-from _timing import PresetTimer, in_rounds, milliseconds
 from bayesmf import ObservedMatrix, sample
+from benchmarks.common import facts, load, say, synthetic
+from benchmarks.report import Options, claim, table
+from benchmarks.timing import PresetTimer, in_rounds, milliseconds
 
 MODELS = ("GGGA", "GEE")
 SIZES = (10_000, 31_600, 100_000, 316_000, 1_000_000, 3_160_000, 10_000_000)
@@ -70,7 +67,7 @@ def growth(options: Options) -> dict[str, Any]:
     sizes = [2500, 5000, 10_000] if options.quick else list(SIZES)
     found: dict[str, Any] = {"sizes": sizes, "ms": {}, "MB": {}}
     for observed in sizes:
-        print(f"{observed} entries ...", file=sys.stderr)
+        say(f"{observed} entries")
         X = matrix(observed)
         times = milliseconds(X, MODELS, RANK, options.repeats, options.batch)
         for name, ms in times.items():
@@ -143,7 +140,7 @@ def threads_gain(options: Options) -> tuple[dict[str, Any], dict[str, Any]]:
     rank, models = (3, THREAD_MODELS[:2]) if options.quick else (20, THREAD_MODELS)
     found = {}
     for name in models:
-        print(f"{name}, 1 and {options.threads} threads ...", file=sys.stderr)
+        say(f"{name}, 1 and {options.threads} threads")
         timers = [
             PresetTimer(dataset.X, name, rank, threads, options.batch)
             for threads in (1, options.threads)
@@ -151,14 +148,14 @@ def threads_gain(options: Options) -> tuple[dict[str, Any], dict[str, Any]]:
         in_rounds(timers, options.repeats)
         one, several = (timer.result()["ms"] for timer in timers)
         found[name] = {"one": one, "several": several, "gain": one / several}
-    return found, {dataset.name: dataset.facts()}
+    return found, facts(dataset)
 
 
 def part(options: Options) -> dict[str, Any]:
     """Growth with the number of entries, and the gain by threads."""
     found = growth(options)
     plot(found, options.images / "scaling.svg")
-    gains, facts = threads_gain(options)
+    gains, known = threads_gain(options)
     claims = [
         claim(f"{options.threads} threads against one, {name}, million", gain["gain"], "times",
               least=THREAD_TARGET)
@@ -171,9 +168,5 @@ def part(options: Options) -> dict[str, Any]:
         "claims": claims + growth_claims(found),
         "tables": [shown, *growth_tables(found)],
         "data": {"growth": found, "threads": gains},
-        "datasets": facts,
+        "datasets": known,
     }
-
-
-if __name__ == "__main__":
-    run_alone(part, __doc__)

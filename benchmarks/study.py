@@ -1,7 +1,5 @@
 """Time per sweep of all presets and NMF beside the runtime that the study printed.
 
-    python benchmarks/study.py [--repeats 5] [--threads 2] [--json FILE]
-
 On GDSC and MovieLens 100K at the study's four ranks, on several threads and on one, in the same
 rounds. A ratio is the study's seconds per iteration (``reference/runtime.csv``, measured by its
 authors on their machine) over ours. The study's code is Python with NumPy.
@@ -10,17 +8,15 @@ authors on their machine) over ours. The study's code is Python with NumPy.
 from __future__ import annotations
 
 import csv
-import sys
 import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from _common import Dataset, load
-from _report import Options, claim, run_alone, table
-from _timing import PresetTimer, Run, RunTimer, Timer, in_rounds
-from bayesmf import baseline
-from bayesmf.observed import ObservedMatrix
-from bayesmf.presets import PAPER
+from bayesmf import ObservedMatrix, baseline
+from bayesmf.model.presets import PAPER
+from benchmarks.common import Dataset, facts, load, say
+from benchmarks.report import Options, claim, table
+from benchmarks.timing import PresetTimer, Run, RunTimer, Timer, in_rounds
 
 REFERENCE = Path(__file__).parent / "reference" / "runtime.csv"
 NAMES = {"gdsc": "GDSC", "movielens": "MovieLens_100K"}  # ours, the study's
@@ -79,7 +75,7 @@ def measure(
     dataset: Dataset, rank: int, models: tuple[str, ...], options: Options
 ) -> list[dict[str, Any]]:
     """Time all models on one dataset at one rank, on all threads and on one."""
-    print(f"{dataset.name}, K = {rank} ...", file=sys.stderr)
+    say(f"{dataset.name}, K = {rank}")
     counts = sorted({options.threads, 1}, reverse=True)
     timers = {
         (model, threads): timer(dataset.X, model, rank, threads, options.batch)
@@ -131,7 +127,7 @@ def group_table(ratios: dict[int, dict[Key, float]]) -> dict[str, Any]:
         rows.append(row)
     header = ["", *(word for threads in ratios for word in (plural(threads), "target"))]
     title = "Times faster than the study's printed runtime, least over datasets, ranks and models"
-    return table(title, header, rows, readme=True)
+    return table(title, header, rows)
 
 
 def plural(threads: int) -> str:
@@ -176,9 +172,5 @@ def part(options: Options) -> dict[str, Any]:
         "claims": claims,
         "tables": [group_table(ratios), *tables(results, ratios)],
         "data": results,
-        "datasets": {dataset.name: dataset.facts() for dataset in datasets},
+        "datasets": facts(*datasets),
     }
-
-
-if __name__ == "__main__":
-    run_alone(part, __doc__)

@@ -1,7 +1,7 @@
 """Put the results of the study, from the folder ``results``, into docs/study.md.
 
     bayesmf reproduce ... --budget full --output study     # hours; see docs/study.md
-    python benchmarks/study_page.py --from study           # tables and figures to results, docs
+    python -m benchmarks.study_page --from study           # tables and figures to results, docs
 
 ``--from`` copies tables (CSV and Markdown) to ``results`` and figures to ``docs/images`` first.
 The page has, for each protocol, the errors of cross-validation with the published ones beside
@@ -17,12 +17,12 @@ import math
 import shutil
 from pathlib import Path
 
-from _report import markdown_table, quote
-from bayesmf.experiments.tables import APART, CLOSE
-from bayesmf.presets import PAPER
+from bayesmf.model.presets import PAPER
+from bayesmf.study.tables import APART, CLOSE
+from benchmarks.common import ROOT
+from benchmarks.report import markdown_table, quote
 
 WORSE = 2.0  # combined standard errors by which a model must be above the published figure
-ROOT = Path(__file__).parents[1]
 RESULTS, IMAGES = ROOT / "results", ROOT / "docs" / "images"
 
 

@@ -1,47 +1,31 @@
-"""Milliseconds per Gibbs sweep of every preset, next to SMURFF and myFM in the same run.
-
-    python benchmarks/sweep.py [--repeats 5] [--ranks 5 20 50] [--threads 2] [--models GGG GGGW]
-                               [--datasets gdsc movielens] [--no-peers] [--json FILE]
+"""Milliseconds per Gibbs sweep of presets, next to SMURFF and myFM in the same run.
 
 For every dataset and rank all presets and peers are warmed up first, then measured in rounds: each
 round gives every one of them a batch of sweeps, so that all see the machine in the same condition,
 and the best round counts. A batch lasts about 0.3 seconds or more. Predictions are not part of a
 sweep, neither here nor for the peers. Use an idle machine: SMURFF's threads spin while they wait
-for each other, so that one busy core makes it several times slower, and the presets much less. On
-Linux the script says how much other processes ran meanwhile, and marks ratios taken on a busy
-machine.
+for each other, so that one busy core makes it several times slower, and the presets much less.
 
+GGGW has SMURFF's model, GGGU that of myFM; ``--models``, ``--data`` and ``--ranks`` choose others.
 A preset's first call (set-up, compiling the kernels or loading them from the cache, one sweep) is
-shown apart. Presets share kernels, so the first one of a group compiles for those that follow;
-first_use.py measures a preset alone with an empty cache.
+kept among the figures. Presets share kernels, so the first one of a group compiles for those that
+follow; `first_use` measures a preset alone with an empty cache.
 
-The peers are optional (`_peers.py` says what they are). They get the data less its mean. Their time
+The peers are optional (`peers` says what they are). They get the data less its mean. Their time
 per sweep is the difference between a long and a short run, each the best of all rounds, divided by
 the sweeps between them, so that set-up cancels.
 """
 
 from __future__ import annotations
 
-import argparse
-import sys
 from typing import Any
 
-from _common import (
-    DATASETS,
-    Dataset,
-    load,
-    machine,
-    print_machine,
-    print_table,
-    verdict,
-    version,
-    watch_other_work,
-    write_json,
-)
-from _peers import SWEEPERS, installed
-from _report import Options, claim, table
-from _timing import BATCH_SECONDS, PresetTimer, RunTimer, Timer, in_rounds
-from bayesmf.presets import PRESETS
+from benchmarks.common import TITLES, Dataset, facts, load, say, watch_other_work
+from benchmarks.peers import SWEEPERS, installed
+from benchmarks.report import Options, claim, table
+from benchmarks.timing import PresetTimer, RunTimer, Timer, in_rounds
+
+Place = tuple[str, int]  # dataset, rank
 
 # The project's targets: a peer's time over that of the preset with the same model.
 SMURFF_TARGETS = {
@@ -54,195 +38,96 @@ SMURFF_TARGETS = {
     ("million", 20): 5.0,
 }
 MYFM_TARGET = 8.0
+PEERS = {"GGGW": "smurff", "GGGU": "myfm"}  # by the preset with the same model
 LABELS = {"smurff": "SMURFF", "myfm": "myFM (one thread)"}
-BUSY = 0.1  # cores at work for other processes from which figures are not to be trusted
+RANKS = {"gdsc": (5, 20, 50), "movielens": (5, 20, 50), "million": (20,)}
+SHORT = 20  # the rank that the README quotes
 
 
 def measure(
-    dataset: Dataset, rank: int, models: list[str], peers: list[str], *,
-    repeats: int, threads: int, batch: float = BATCH_SECONDS,
-) -> list[dict[str, Any]]:  # fmt: skip
+    dataset: Dataset, rank: int, models: tuple[str, ...], peers: list[str], options: Options
+) -> list[dict[str, Any]]:
     """Measure all contestants on one dataset at one rank."""
-    print(f"{dataset.name}, K = {rank} ...", file=sys.stderr)
+    say(f"{dataset.name}, K = {rank}")
+    batch = 2 * options.batch
     timers: dict[str, Timer] = {
-        name: PresetTimer(dataset.X, name, rank, threads, batch) for name in models
+        name: PresetTimer(dataset.X, name, rank, options.threads, batch) for name in models
     }
     for name in peers:
-        timers[name] = RunTimer(SWEEPERS[name](dataset.X, rank, threads), batch)
+        timers[name] = RunTimer(SWEEPERS[name](dataset.X, rank, options.threads), batch)
     busy_elsewhere = watch_other_work()
-    in_rounds(timers.values(), repeats)
+    in_rounds(timers.values(), options.repeats)
     place = {"dataset": dataset.name, "rank": rank, "cores_busy_elsewhere": busy_elsewhere()}
     return [{"name": name, **place, **timer.result()} for name, timer in timers.items()]
 
 
-def tracked_ratios(results: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Ratios that the project tracks, with their targets, where both figures were measured."""
-    measured = {(r["dataset"], r["rank"], r["name"]): r for r in results}
-    wanted = [
-        (dataset, rank, "smurff", "GGGW", SMURFF_TARGETS.get((dataset, rank)))
-        for dataset, rank in places(results)
+def beside(
+    ms: dict[tuple[str, str, int], float | None], model: str, peer: str, places: list[Place]
+) -> tuple[list[list[Any]], list[dict[str, Any]]]:
+    """Rows of a peer and of its times over those of the preset with the same model; the claims."""
+    theirs = [ms[peer, *place] for place in places]
+    ratios = [t / o if (o := ms[model, *p]) else None for t, p in zip(theirs, places, strict=True)]
+    rows = [
+        [LABELS[peer], *theirs],
+        ["*times faster*", *(r if r is None else f"{r:.1f}" for r in ratios)],
     ]
-    wanted += [(dataset, rank, "myfm", "GGGU", MYFM_TARGET) for dataset, rank in places(results)]
-    ratios = []
-    for dataset, rank, top, bottom, limit in wanted:
-        pair = [measured.get((dataset, rank, name)) for name in (top, bottom)]
-        if None in pair:
-            continue
-        value = pair[0]["ms"] / pair[1]["ms"]
-        judgement = "-" if limit is None else verdict(value, limit, at_least=True)
-        if not all(sound(r) for r in pair):
-            judgement = "void (not finite)"
-        elif (pair[0]["cores_busy_elsewhere"] or 0) > BUSY:
-            judgement += " (machine busy)"
-        target = "-" if limit is None else f"at least {limit:g}"
-        ratios.append(
-            {"ratio": f"{top} / {bottom}", "dataset": dataset, "rank": rank, "value": value,
-             "target": target, "verdict": judgement}
-        )  # fmt: skip
-    return ratios
-
-
-def sound(result: dict[str, Any]) -> bool:
-    """Whether a chain stayed among the finite numbers; not known of peers."""
-    return result.get("finite", True)
-
-
-def places(results: list[dict[str, Any]]) -> list[tuple[str, int]]:
-    """The pairs of dataset and rank that were measured, in order."""
-    return list(dict.fromkeys((r["dataset"], r["rank"]) for r in results))
-
-
-def print_results(results: list[dict[str, Any]]) -> None:
-    """Print a row for every preset and peer, and how busy the machine was otherwise."""
-    columns = places(results)
-    rows: dict[str, list[str]] = {}
-    for r in results:
-        rows.setdefault(r["name"], [r["name"]]).append(f"{r['ms']:#.3g}" + "!" * (not sound(r)))
-    first_calls = {r["name"]: r.get("first_call_seconds") for r in reversed(results)}
-    busy = {(r["dataset"], r["rank"]): r["cores_busy_elsewhere"] for r in results}
-    print("\nMilliseconds per sweep; on the right, seconds of the first call in this process")
-    print_table(
-        ["", *(f"{dataset} K={rank}" for dataset, rank in columns), "first call"],
-        [
-            *([*row, decimals(first_calls[name])] for name, row in rows.items()),
-            ["cores busy elsewhere", *(decimals(busy[place]) for place in columns), ""],
-        ],
-    )
-    if not all(sound(r) for r in results):
-        print("! The chain did not stay finite: its time means nothing.")
-
-
-def print_ratios(ratios: list[dict[str, Any]]) -> None:
-    keys = ("ratio", "dataset", "rank", "value", "target", "verdict")
-    print("\nRatios of times")
-    print_table(
-        ["", "dataset", "K", "ratio", "target", ""],
-        [[decimals(r[key]) if key == "value" else r[key] for key in keys] for r in ratios],
-    )
-
-
-def decimals(value: float | None) -> str:
-    return "-" if value is None else f"{value:.2f}"
-
-
-def peer_claims(
-    ms: dict[tuple[str, str, int], float], where: list[tuple[str, int]]
-) -> list[dict[str, Any]]:
-    """A peer's time over that of the preset with the same model, wherever it was measured."""
     claims = []
-    for peer, model, targets in (
-        ("smurff", "GGGW", SMURFF_TARGETS),
-        ("myfm", "GGGU", dict.fromkeys(where, MYFM_TARGET)),
-    ):
-        for place, target in targets.items():
-            if (peer, *place) in ms:
-                ratio = ms[peer, *place] / ms[model, *place]
-                title = f"{LABELS[peer]} / {model}, {place[0]}, K = {place[1]}"
-                claims.append(claim(title, ratio, "times", least=target))
-    return claims
+    for place, ratio in zip(places, ratios, strict=True):
+        least = SMURFF_TARGETS.get(place) if peer == "smurff" else MYFM_TARGET
+        if least is not None:
+            title = f"{LABELS[peer]} / {model}, {place[0]}, K = {place[1]}"
+            claims.append(claim(title, ratio, "times", least=least))
+    return rows, claims
+
+
+def in_short(found: dict[str, Any]) -> dict[str, Any]:
+    """The README's table: every matrix at one rank, a row for each preset and its peer."""
+    ms = {(r["name"], r["dataset"]): r["ms"] for r in found["data"] if r["rank"] == SHORT}
+    rows = []
+    for model, peer in PEERS.items():
+        for name, about in found["datasets"].items():
+            ours, theirs = ms.get((model, name)), ms.get((peer, name))
+            data = TITLES[name] if about["source"] == "real" else "synthetic"
+            faster = f"{theirs / ours:.1f}" if ours and theirs else None
+            entries = f"{about['observed']:,}"
+            rows.append((data, entries, model, ours, LABELS[peer], theirs, faster))
+    header = ("data", "entries", "model", "ms", "peer", "ms", "times faster")
+    return table(f"Milliseconds per sweep, K = {SHORT}", header, rows)
 
 
 def part(options: Options) -> dict[str, Any]:
     """SMURFF against GGGW and myFM against GGGU, at every rank on every dataset."""
-    peers = installed(SWEEPERS) if options.peers else []
-    where = {"gdsc": (5, 20, 50), "movielens": (5, 20, 50), "million": (20,)}
-    datasets = {name: load(name, options.quick) for name in where}
-    results = [
-        result
-        for name, ranks in where.items()
-        for rank in (ranks[:1] if options.quick else ranks)
-        for result in measure(
-            datasets[name], rank, ["GGGW", "GGGU"], peers,
-            repeats=options.repeats, threads=options.threads, batch=2 * options.batch,
-        )
-    ]  # fmt: skip
-    ms = {(r["name"], r["dataset"], r["rank"]): r["ms"] for r in results}
-    rows: list[list[Any]] = []
-    for model, peer in (("GGGW", "smurff"), ("GGGU", "myfm")):
-        ours = [ms[model, *place] for place in places(results)]
-        rows.append([model, *ours])
-        if peer in peers:
-            theirs = [ms[peer, *place] for place in places(results)]
-            rows.append([LABELS[peer], *theirs])
-            ratios = [f"{t / o:.1f}" for t, o in zip(theirs, ours, strict=True)]
-            rows.append(["*times faster*", *ratios])
-    header = ["ms per sweep", *(f"{dataset} {rank}" for dataset, rank in places(results))]
-    peers_table = table("Milliseconds per sweep beside the peers", header, rows, readme=True)
-    return {
-        "claims": peer_claims(ms, places(results)),
-        "tables": [peers_table],
-        "data": results,
-        "datasets": {name: dataset.facts() for name, dataset in datasets.items()},
-    }
-
-
-def parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--repeats", type=int, default=5, help="rounds; the best one counts")
-    parser.add_argument("--ranks", type=int, nargs="+", default=[5, 20, 50], help="numbers K")
-    parser.add_argument("--threads", type=int, default=2, help="threads of presets and SMURFF")
-    parser.add_argument(
-        "--models", nargs="+", choices=PRESETS, default=list(PRESETS), metavar="MODEL",
-        help="presets to measure (default: all)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--datasets", nargs="+", choices=DATASETS, default=["gdsc", "movielens"], help="matrices"
-    )
-    parser.add_argument("--no-peers", action="store_true", help="leave SMURFF and myFM out")
-    parser.add_argument("--json", metavar="FILE", help="also write all figures to this file")
-    return parser.parse_args()
-
-
-def main() -> None:
-    args = parse()
-    print_machine(machine())
-    peers = [] if args.no_peers else installed(SWEEPERS)
-    datasets = [load(name) for name in args.datasets]
-    for dataset in datasets:
-        print(f"{dataset.name}: {'real' if dataset.real else 'SYNTHETIC'} data, {dataset.X!r}")
-    results = [
-        result
-        for dataset in datasets
-        for rank in args.ranks
-        for result in measure(
-            dataset, rank, args.models, peers, repeats=args.repeats, threads=args.threads
-        )
+    models = options.models or tuple(PEERS)
+    wanted = [PEERS[name] for name in models if name in PEERS]
+    peers = installed(wanted) if options.peers else []
+    datasets = {name: load(name, options.quick) for name in options.data or RANKS}
+    places: list[Place] = [
+        (name, rank)
+        for name in datasets
+        for rank in options.ranks or RANKS.get(name, RANKS["gdsc"])[: 1 if options.quick else None]
     ]
-    ratios = tracked_ratios(results)
-    print_results(results)
-    if ratios:
-        print_ratios(ratios)
-    write_json(
-        args.json,
-        {
-            "peers": {name: version(name) for name in SWEEPERS},
-            "settings": vars(args),
-            "datasets": {dataset.name: dataset.facts() for dataset in datasets},
-            "sweeps": results,
-            "ratios": ratios,
-        },
-    )
-
-
-if __name__ == "__main__":
-    main()
+    results = [
+        result
+        for name, rank in places
+        for result in measure(datasets[name], rank, models, peers, options)
+    ]
+    # The time of a chain that did not stay finite means nothing; of peers this is not known.
+    ms = {
+        (r["name"], r["dataset"], r["rank"]): r["ms"] if r.get("finite", True) else None
+        for r in results
+    }
+    claims: list[dict[str, Any]] = []
+    rows: list[list[Any]] = []
+    for model in models:
+        rows.append([model, *(ms[model, *place] for place in places)])
+        if PEERS.get(model) in peers:
+            more, claimed = beside(ms, model, PEERS[model], places)
+            rows += more
+            claims += claimed
+    header = ["ms per sweep", *(f"{dataset} {rank}" for dataset, rank in places)]
+    return {
+        "claims": claims,
+        "tables": [table("Milliseconds per sweep beside the peers", header, rows)],
+        "data": results,
+        "datasets": facts(*datasets.values()),
+    }

@@ -1,6 +1,6 @@
 """Add a prior of your own, and see what it does to the factors.
 
-Student's t is a normal whose precision is gamma distributed, so the whole sampler follows from four
+Student's t is a normal whose precision is gamma distributed, so the whole sampler follows from five
 short methods. A matrix is simulated whose factors are mostly zero; the picture shows every entry of
 the factors, the truth against the posterior mean, under four priors.
 
@@ -16,10 +16,11 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from _figures import BLUE, GREY, arguments, new_figure, plain, save
-from bayesmf import Gaussian, Laplace, Model, Normal, sample
-from bayesmf import distributions as dist
-from bayesmf.priors import Horseshoe, Prior
-from bayesmf.terms import RowTerms
+from bayesmf import Gaussian, Horseshoe, Laplace, Model, Normal, sample
+from bayesmf.priors import Prior
+from bayesmf.priors import distributions as dist
+from bayesmf.priors.distributions import Variable
+from bayesmf.updates.terms import RowTerms
 
 
 @dataclass(frozen=True)
@@ -29,27 +30,31 @@ class StudentT(Prior):
     degrees: float = 3.0
     scale: float = 1.0
 
-    def terms(self, h, K):
-        """Precision and linear term of a row, given the hyper-variables h."""
-        return RowTerms(np.zeros((K, K)), h["local"] / self.scale**2, np.zeros((1, K)))
+    def variables(self, n, K):
+        """Own hyper-variables: one precision for every entry."""
+        return {"local": Variable.of_entries(n, K)}
 
-    def updates(self, X, h):
+    def terms(self, values, K):
+        """Precision and linear term of a row, given the hyper-variables."""
+        return RowTerms(np.zeros((K, K)), values["local"] / self.scale**2, np.zeros((1, K)))
+
+    def updates(self, U, values):
         """Gibbs steps of the hyper-variables given the factors, in order."""
-        rate = 0.5 * self.degrees + 0.5 * (X / self.scale) ** 2
-        yield "local", dist.Gamma(0.5 * self.degrees + 0.5, rate)
+        rate = 0.5 * self.degrees + 0.5 * (U / self.scale) ** 2
+        yield "local", dist.Gamma(shape=0.5 * self.degrees + 0.5, rate=rate)
 
-    def log_density(self, X, h):
+    def log_density(self, U, values):
         """Log density of the factors and the hyper-variables."""
-        factors = dist.Normal(0.0, h["local"] / self.scale**2).log_density(X)
-        local = dist.Gamma(0.5 * self.degrees, 0.5 * self.degrees).log_density(h["local"])
-        return float(np.sum(factors + local))
+        half, local = 0.5 * self.degrees, values["local"]
+        factors = dist.Normal(linear=0.0, precision=local / self.scale**2).log_density(U)
+        return float(np.sum(factors + dist.Gamma(shape=half, rate=half).log_density(local)))
 
     def draw(self, stream, n, K, shared):
         """Factors and hyper-variables from the prior."""
         half = 0.5 * self.degrees
-        local = dist.Gamma(half, half).draw(stream, (n, K))
-        X = dist.Normal(0.0, local / self.scale**2).draw(stream, (n, K))
-        return X, {"local": local}
+        local = dist.Gamma(shape=half, rate=half).draw(stream, (n, K))
+        U = dist.Normal(linear=0.0, precision=local / self.scale**2).draw(stream, (n, K))
+        return U, {"local": local}
 
 
 PRIORS = {

@@ -22,9 +22,9 @@ from bayesmf import (
     compare,
     sample,
 )
-from bayesmf.comparison.page import write_fit
 from bayesmf.datasets import NOISE_SD, load_digits, load_drug_sensitivity
 from bayesmf.metrics import coverage, mse
+from bayesmf.report.gather import write_fit
 
 
 def drugs(folder: Path) -> Path:
@@ -37,7 +37,7 @@ def drugs(folder: Path) -> Path:
     print(found.recommendation)
     assert data.truth is not None
     hidden = np.isnan(data.X.to_array())
-    error = mse(data.truth[hidden], found.best_estimator_.predict()[hidden])
+    error = mse(data.truth[hidden], found.fit_best().predict()[hidden])
     print(f"The data are simulated: on the missing cells it misses the truth by {error**0.5:.2f}.")
     best, allowed = found.standings[0], np.mean(errors_of_the_truth(found))
     print(

@@ -1,6 +1,6 @@
 """Fill the gaps of a simulated drug-sensitivity matrix, with error bars.
 
-Run it with ``make demo``, or ``python examples/quickstart.py``.
+python examples/quickstart.py
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bayesmf import BASELINES, baseline
-from conftest import small_matrix
+from tests.helpers.matrices import small_matrix
 
 X = small_matrix()
 

@@ -8,17 +8,20 @@ import json
 import re
 import subprocess
 import sys
+import tomllib
 import warnings
 from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
+from pkgutil import resolve_name
 
 import pytest
 
 import bayesmf
 from bayesmf import PRESETS, ConvergenceWarning, hyperparameters, metrics, priors, splits
-from bayesmf.cli import _parser
+from bayesmf.cli import parser as command_parser
 from bayesmf.datasets import loaders
+from bayesmf.model.presets import PAPER
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -76,7 +79,7 @@ def known_defaults() -> dict[str, list]:
     for name in PRESETS:
         for key, value in hyperparameters(name).items():
             known[key].append(value)
-    for parser in _parser()._subparsers._group_actions[0].choices.values():
+    for parser in command_parser()._subparsers._group_actions[0].choices.values():
         for action in parser._actions:
             known[action.dest].append(action.default)
     return known
@@ -125,7 +128,7 @@ def test_tables_of_hyperparameters_are_complete(page):
 
 def test_every_model_of_the_paper_has_its_hyperparameters_in_the_docs():
     text = "\n".join(p.read_text() for p in (ROOT / "docs" / "models").glob("*.md"))
-    assert {model for model, _, _ in ROW.findall(text)} >= set(bayesmf.presets.PAPER)
+    assert {model for model, _, _ in ROW.findall(text)} >= set(PAPER)
 
 
 def test_the_exponents_in_the_documentation_are_the_measured_ones():
@@ -161,12 +164,40 @@ def test_the_readme_lists_every_preset_with_its_likelihood():
     assert rows == [(name, row.likelihood.name) for name, row in PRESETS.items()]
 
 
-def test_source_files_that_pages_name_exist():
-    for page in PAGES:
-        for path in re.findall(
-            r"`((?:src|tests|benchmarks|examples|docs)/[\w/.-]+)`", page.read_text()
-        ):
-            assert (ROOT / path).exists(), f"{name_of(page)} names {path}"
+def test_the_readme_is_short():
+    text = (ROOT / "README.md").read_text()
+    assert len(text.splitlines()) < 140
+    assert re.findall(r"<!-- (\w+): begin -->", text) == ["sweep", "accuracy"]
+
+
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "CONTRIBUTING.md"], ids=name_of)
+def test_files_and_modules_that_pages_name_exist(page):
+    text = page.read_text()
+    for path in re.findall(r"`((?:src|tests|benchmarks|examples|docs)/[\w/.-]+)`", text):
+        assert (ROOT / path).exists(), path
+    for name in re.findall(r"`(bayesmf(?:\.\w+)+)", text):
+        assert resolve_name(name), name
+
+
+def test_the_rooms_of_the_architecture_are_those_of_the_code():
+    page, source = (ROOT / "docs" / "architecture.md").read_text(), ROOT / "src" / "bayesmf"
+    (tree,) = re.findall(r"^src/bayesmf/\n(.*?)^tests/", page, re.DOTALL | re.MULTILINE)
+    named, room = set(), source
+    for indent, name, rest in re.findall(r"^( +)(\S+)(.*)", tree, re.MULTILINE):
+        where = room if len(indent) == 4 else source
+        named.add(where / name.rstrip("/"))
+        if name.endswith("/") and where == source:
+            room = where = source / name.rstrip("/")
+        named |= {where / other for other in re.findall(r"\b\w+\.pyi?\b", rest)}
+    assert all(path.exists() for path in named), [path for path in named if not path.exists()]
+    told_in_one_line = ("cli", "datasets", "report", "experiments", "figures")
+    for path in source.rglob("*.py"):
+        if path.parent.name not in told_in_one_line and path.name != "__init__.py":
+            assert path in named, path
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    layers = settings["tool"]["importlinter"]["contracts"][0]["layers"]
+    (order,) = re.findall(r"From the bottom up: (.*?)\. ", page, re.DOTALL)
+    assert [f"bayesmf.{name}" for name in re.findall(r"`(\w+)`", order)] == layers[::-1]
 
 
 def test_every_page_is_in_the_navigation():

@@ -21,8 +21,8 @@ from bayesmf import (
     sample,
 )
 from bayesmf._errors import DataError, ModelError
-from bayesmf.presets import PRESETS
-from conftest import small_matrix
+from bayesmf.model.presets import PRESETS
+from tests.helpers.matrices import small_matrix
 
 # Most runs here are short; the tests of the warning turn it on again.
 pytestmark = pytest.mark.filterwarnings("ignore::bayesmf.ConvergenceWarning")
@@ -359,3 +359,13 @@ def test_the_automatic_rank_does_not_count_factors_of_noise(seed):
     X[rng.random(X.shape) < 0.4] = np.nan
     mf = BayesianMF("GGGA", "auto", draws=20, burn_in=20, random_state=seed)
     assert mf.fit(X).n_components_ == 3
+
+
+def test_estimators_of_a_posterior_have_all_that_fitted_ones_have():
+    frame = pd.DataFrame(small_matrix(), columns=[f"c{j}" for j in range(12)])
+    fitted = BayesianImputer("GGG", 2, draws=5, burn_in=5, random_state=0).fit(frame)
+    imputer = BayesianImputer.from_posterior(fitted.posterior_, frame)
+    np.testing.assert_array_equal(imputer.impute(2), fitted.impute(2))
+    assert imputer.get_feature_names_out().tolist() == list(frame.columns)
+    mf = BayesianMF.from_posterior(fitted.posterior_, frame)
+    assert mf.get_feature_names_out().tolist() == ["bayesianmf0", "bayesianmf1"]

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from bayesmf.datasets import present
-from conftest import data_folder
+from tests.helpers.matrices import data_folder
 
 matplotlib = pytest.importorskip("matplotlib", reason="the examples draw with matplotlib")
 

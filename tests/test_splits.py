@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from bayesmf import splits
 from bayesmf._errors import DataError, ModelError
-from bayesmf.observed import ObservedMatrix
+from bayesmf.data.observed import ObservedMatrix
 from bayesmf.splits import holdout, kfold
 
 

@@ -22,7 +22,7 @@ rng = np.random.default_rng(0)
 X = rng.normal(size=(40, 2)) @ rng.normal(size=(2, 30)) + 0.1 * rng.normal(size=(40, 30))
 X[rng.random(X.shape) < 0.3] = np.nan
 assert not np.isnan(BayesianImputer("GHH", 3, random_state=0).fit_transform(X)).any()
-found = compare(X, ["GGG", "GEG", "row average"], ranks=[1, 2], budget="quick")
+found = compare(X, ["GGG", "GEG", "row-average"], ranks=[1, 2], budget="quick")
 assert found.best_rank_ == 2
 found.report("report.html")
 with open("data.csv", "w") as file:

@@ -1,7 +1,11 @@
-"""The exceptions of the package, and hints for misspelt names."""
+"""The exceptions of the package, and the sentences that several places need."""
 
+from __future__ import annotations
+
+import math
 from collections.abc import Iterable
 from difflib import get_close_matches
+from numbers import Integral, Real
 
 
 class BayesmfError(ValueError):
@@ -46,3 +50,24 @@ def nearest(name: str, options: Iterable[str]) -> str:
     by_folded_name = {option.casefold(): option for option in options}
     close = get_close_matches(name.casefold(), by_folded_name, n=1)
     return f" Did you mean {by_folded_name[close[0]]!r}?" if close else ""
+
+
+def positive(owner: object, **values: object) -> None:
+    """Refuse hyperparameters of an owner that are not positive and finite; None is not given."""
+    for name, value in values.items():
+        if value is not None and not (isinstance(value, Real) and 0 < float(value) < math.inf):
+            raise ModelError(
+                f"{type(owner).__name__}: {name} must be a positive number, got {value!r}."
+            )
+
+
+def whole_number(name: str, value: object, least: int = 1) -> int:
+    """Return a whole number of at least ``least``; refuse anything else, also True and 2.0."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
+        raise ModelError(f"{name} must be a whole number of at least {least}, got {value!r}.")
+    return int(value)
+
+
+def needs(what: str, package: str, extra: str) -> ModelError:
+    """Return the error of something that needs a package which an extra installs."""
+    return ModelError(f"{what} needs {package}; install it with: pip install 'bayesmf[{extra}]'")

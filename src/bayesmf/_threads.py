@@ -20,6 +20,8 @@ from typing import Any
 
 import numpy as np
 
+from bayesmf._errors import ModelError
+
 _pool: ThreadPoolExecutor | None = None
 _pool_size = 0
 
@@ -45,6 +47,10 @@ def _workers(n: int) -> ThreadPoolExecutor:
 
 def count(n_jobs: int | None) -> int:
     """Number of threads asked for: None means one, negative counts back from all cores."""
+    if isinstance(n_jobs, bool) or not (n_jobs is None or isinstance(n_jobs, int)) or n_jobs == 0:
+        raise ModelError(
+            f"n_jobs must be None, a positive number of threads or -1, got {n_jobs!r}."
+        )
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     if n_jobs is None:
         return 1

@@ -11,14 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from bayesmf import _threads, updates
-from bayesmf import distributions as dist
-from bayesmf._errors import ModelError, nearest
-from bayesmf.centring import averages
-from bayesmf.kernels.counts import multiplicative_update
-from bayesmf.observed import ObservedMatrix, View
-from bayesmf.posterior import cell_arrays
+from bayesmf import _threads
+from bayesmf._errors import DataError, ModelError, nearest, whole_number
+from bayesmf.data.cells import cell_arrays
+from bayesmf.data.observed import ObservedMatrix, View
+from bayesmf.data.offsets import averages
+from bayesmf.kernels.nmf import multiplicative_update
+from bayesmf.priors import distributions as dist
 from bayesmf.streams import Array, RandomState, Stream, seed_words
+from bayesmf.updates.blocks import blocks, in_vectors
+from bayesmf.updates.normal import row_errors
 
 _SMALLEST = 1e-12  # fits and sums below this are taken as this: 0 / 0 is never formed
 
@@ -55,6 +57,11 @@ class PointEstimate:
         return np.einsum("tk,tk->t", self.U[i], self.V[j])
 
 
+def spelt(name: str) -> str:
+    """A name of `BASELINES` that was written with spaces or underscores, as it is there."""
+    return name.replace(" ", "-").replace("_", "-")
+
+
 def baseline(
     X: Any,
     name: str,
@@ -89,7 +96,7 @@ def baseline(
     >>> baseline([[1.0, 2.0], [3.0, float("nan")]], "row-average").predict([1], [1])
     array([3.])
     """
-    given, name = name, name.replace(" ", "-").replace("_", "-")
+    given, name = name, spelt(name)
     if name not in BASELINES:
         raise ModelError(
             f"Unknown baseline {given!r}; there are {', '.join(BASELINES)}."
@@ -98,10 +105,11 @@ def baseline(
     matrix = ObservedMatrix.of(X)
     matrix.check_entries()
     if name == "NMF":
-        for option, value in (("n_components", n_components), ("iterations", iterations)):
-            if not isinstance(value, (int, np.integer)) or value < 1:
-                raise ModelError(f"{option} must be a whole number of at least 1, got {value!r}.")
-        return _nmf(matrix, int(n_components), int(iterations), random_state, n_jobs)
+        K, steps = (
+            whole_number("n_components", n_components),
+            whole_number("iterations", iterations),
+        )
+        return _nmf(matrix, K, steps, random_state, n_jobs)
     begin = time.perf_counter()
     U, V = np.ones((matrix.shape[0], 1)), np.ones((matrix.shape[1], 1))
     if name == "row-average":
@@ -110,7 +118,7 @@ def baseline(
         V[:, 0] = averages(matrix.cols, np.zeros(matrix.shape[0]), matrix.mean)
     else:
         U *= matrix.mean
-    error = updates.row_errors(matrix.rows, U, V, 1).sum() / matrix.n_observed
+    error = row_errors(matrix.rows, U, V, 1).sum() / matrix.n_observed
     seconds = time.perf_counter() - begin
     return _estimate(name, matrix, U, V, [error], [seconds])
 
@@ -118,28 +126,30 @@ def baseline(
 def _nmf(
     X: ObservedMatrix, K: int, iterations: int, random_state: RandomState, n_jobs: int | None
 ) -> PointEstimate:
-    X.check_nonnegative("NMF with the KL objective")
+    negative = X.rows.values < 0
+    if negative.any():
+        raise DataError(X.complaint(negative, "NMF with the KL objective", "nonnegative values"))
     threads = _threads.count(n_jobs)
     stream = Stream(seed_words(random_state))
     scale = (max(X.mean, _SMALLEST) / K) ** 0.5
-    U, V = (dist.Exponential(1 / scale).draw(stream, (n, K)) for n in X.shape)
+    U, V = (dist.Exponential(rate=1 / scale).draw(stream, (n, K)) for n in X.shape)
     errors, seconds = [], []
     for _ in range(iterations):
         begin = time.perf_counter()
-        for view, F, G in ((X.rows, U, V), (X.cols, V, U)):
-            _update(view, F, G, threads)
+        for view, factors, other in ((X.rows, U, V), (X.cols, V, U)):
+            _update(view, factors, other, threads)
         seconds.append(time.perf_counter() - begin)
-        errors.append(updates.row_errors(X.cols, V, U, threads).sum() / X.n_observed)
+        errors.append(row_errors(X.cols, V, U, threads).sum() / X.n_observed)
     return _estimate("NMF", X, U, V, errors, seconds)
 
 
-def _update(view: View, F: Array, G: Array, threads: int) -> None:
-    G = updates.in_vectors(G)
+def _update(view: View, U: Array, V: Array, threads: int) -> None:
+    V = in_vectors(V)
     _threads.run(
         lambda start, stop: multiplicative_update(
-            start, stop, view.indptr, view.indices, view.values, F, G, _SMALLEST
+            start, stop, view.indptr, view.indices, view.values, U, V, _SMALLEST
         ),
-        updates.blocks(view, 4 * F.shape[1], F.shape[1]),
+        blocks(view, 4 * U.shape[1], U.shape[1]),
         threads,
     )
 

@@ -10,11 +10,11 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from bayesmf._errors import DataError, ModelError
-from bayesmf.factorisation import Factorisation
-from bayesmf.observed import ObservedMatrix
-from bayesmf.posterior import cell_arrays
-from bayesmf.predictive import Predictive
-from bayesmf.selection import effective_rank
+from bayesmf._estimator import Factorisation
+from bayesmf.data.cells import cell_arrays
+from bayesmf.data.observed import ObservedMatrix
+from bayesmf.posterior.predictive import Predictive
+from bayesmf.ranks import effective_rank
 from bayesmf.splits import hide_some
 from bayesmf.streams import Array
 
@@ -41,7 +41,7 @@ class BayesianMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Factorisatio
         Changes to the preset's hyperparameters, by name.
     biases
         Whether to add a global mean and an effect of every row and column, sampled with the
-        factors; a `Biases` sets their hyperparameters. For the Gaussian likelihood.
+        factors; a `Biases` sets their hyperparameters. For likelihoods that take them.
     center
         What is subtracted from the data and added to predictions: "none", "global" (the mean),
         "rows", "cols" (their means) or "both" (row and column effects).
@@ -85,11 +85,11 @@ class BayesianMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Factorisatio
         Parameters
         ----------
         X
-            An array or DataFrame with NaN for missing entries, a scipy sparse matrix (stored
-            entries are observed), or an `ObservedMatrix`.
+            An array or DataFrame with NaN for missing entries, a masked array, a scipy sparse
+            matrix (stored entries are observed), a triple (rows, cols, values), or an
+            `ObservedMatrix`.
         """
         self._fit(X)
-        self._n_features_out = self.n_components_
         return self
 
     @property
@@ -102,7 +102,7 @@ class BayesianMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Factorisatio
     def effective_rank_(self) -> int:
         """Number of factors that carry more than a factor can make of noise."""
         check_is_fitted(self, "posterior_")
-        return effective_rank(self.posterior_, self._data)
+        return effective_rank(self.posterior_, self.offsets_.off(self._matrix))
 
     def fit_transform(self, X: Any, y: Any = None) -> Array:
         """Fit, and `transform` the same rows."""
@@ -116,7 +116,7 @@ class BayesianMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Factorisatio
         """
         check_is_fitted(self, "posterior_")
         U, _, _ = self._draw_new_rows(self._read(X, reset=False))
-        return (U @ self.posterior_.turns).mean(axis=0)
+        return (U @ self.posterior_.rotations).mean(axis=0)
 
     def predict(
         self,
@@ -217,7 +217,7 @@ class BayesianImputer(TransformerMixin, Factorisation):
 
     def fit(self, X: Any, y: Any = None) -> BayesianImputer:
         """Sample from the posterior of a matrix; y is ignored."""
-        self._matrix = self._fit(X)
+        self._fit(X)
         return self
 
     def fit_transform(self, X: Any, y: Any = None) -> Any:

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayesmf._errors import DataError, ModelError, nearest
-from bayesmf.observed import ObservedMatrix
+from bayesmf.data.observed import ObservedMatrix
 
 LARGE = 2_000_000_000  # bytes from which on a file is announced before it is read
 LONGEST = 200_000_000  # rows and columns together, beyond which a header must be wrong

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bayesmf._errors import DataError, ModelError
-from bayesmf.observed import ObservedMatrix, View
+from bayesmf.data.observed import ObservedMatrix, View
 
 RandomState: TypeAlias = int | np.random.Generator | np.random.SeedSequence | None
 Triples: TypeAlias = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float64]]

@@ -8,6 +8,7 @@ notice.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,9 +36,9 @@ class Added(NamedTuple):
 
 
 def horseshoe(scale: float = 1.0):
-    def density(X, v):
+    def density(U, v):
         deviation = (v["local"] * v["overall"]) ** -0.5
-        total = stats.norm.logpdf(X, 0, deviation).sum()
+        total = stats.norm.logpdf(U, 0, deviation).sum()
         for name, width in (("local", 1.0), ("overall", scale)):
             total += stats.gamma.logpdf(v[name], 0.5, scale=1 / v[f"{name}_rate"]).sum()
             total += stats.gamma.logpdf(v[f"{name}_rate"], 0.5, scale=width**2).sum()
@@ -51,25 +52,25 @@ ADDED = {
         Horseshoe,
         horseshoe,
         {"scale": 0.7},
-        lambda X, v: -(v["local"] * v["overall"] * X**2).sum(axis=0),
+        lambda U, v: -(v["local"] * v["overall"] * U**2).sum(axis=0),
         {
             "variance for precision": (
                 "factors", "terms", lambda t, *_: t._replace(diagonal=1 / t.diagonal)
             ),
             "local precisions without the overall one": (
                 "hyper", "updates: local",
-                lambda d, prior, X, h: type(d)(1.0, h["local_rate"] + 0.5 * X**2),
+                lambda d, prior, U, values: replace(d, rate=values["local_rate"] + 0.5 * U**2),
             ),
             "local rates without their 1": (
-                "hyper", "updates: local_rate", lambda d, *_: type(d)(1.0, d.rate - 1.0)
+                "hyper", "updates: local_rate", lambda d, *_: replace(d, rate=d.rate - 1.0)
             ),
             "overall precision counts the rows twice": (
                 "hyper", "updates: overall",
-                lambda d, prior, X, h: type(d)(d.shape + 0.5 * len(X), d.rate),
+                lambda d, prior, U, values: replace(d, shape=d.shape + 0.5 * len(U)),
             ),
             "overall rate of scale 1": (
                 "hyper", "updates: overall_rate",
-                lambda d, prior, X, h: type(d)(1.0, 2.0 + h["overall"]),
+                lambda d, prior, U, values: replace(d, rate=2.0 + values["overall"]),
             ),
             "scale move without the 2": (
                 "scale", "scale_terms",

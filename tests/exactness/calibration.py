@@ -13,9 +13,9 @@ from itertools import islice
 import numpy as np
 from scipy import optimize, stats
 
-from bayesmf.sampler import chain
-from simulation import MASKS, Joint, standard_error, with_values
-from verdicts import seeded
+from bayesmf.sampler.run import chain
+from tests.exactness.simulation import MASKS, Joint, standard_error, with_values
+from tests.helpers.verdicts import seeded
 
 MASKS["calibration"] = np.array(
     [[1, 1, 1, 1], [1, 0, 1, 1], [1, 1, 0, 1], [0, 1, 1, 1], [1, 1, 1, 0]], dtype=bool

@@ -6,19 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-import joint
 from bayesmf import preset
-from bayesmf.biases import Biases
-from bayesmf.hyperpriors import (
-    ARD,
-    GammaRate,
-    InverseGaussian,
-    NormalInverseWishart,
-    TruncatedNormalHyper,
-)
 from bayesmf.likelihoods import Gaussian, Poisson
-from bayesmf.model import Model
-from bayesmf.presets import PRESETS
+from bayesmf.model.biases import Biases
+from bayesmf.model.model import Model
+from bayesmf.model.presets import PRESETS
 from bayesmf.priors import (
     L21,
     Exponential,
@@ -29,6 +21,14 @@ from bayesmf.priors import (
     TruncatedNormal,
     Volume,
 )
+from bayesmf.priors.hyperpriors import (
+    ARD,
+    GammaRate,
+    InverseGaussian,
+    NormalInverseWishart,
+    TruncatedNormalHyper,
+)
+from tests.exactness import joint
 
 
 class Data(NamedTuple):

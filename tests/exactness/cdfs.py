@@ -3,7 +3,7 @@
 import numpy as np
 from scipy import integrate, special, stats
 
-from battery import Cells
+from tests.exactness.battery import Cells
 
 
 def ks(x, cdf):

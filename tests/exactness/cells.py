@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bayesmf import sample
-from simulation import Comparison, critical_value, standard_error
+from tests.exactness.simulation import Comparison, critical_value, standard_error
 
 
 class Moments(NamedTuple):

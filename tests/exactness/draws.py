@@ -4,11 +4,11 @@ from zlib import crc32
 
 import numpy as np
 
-from bayesmf import distributions as dist
 from bayesmf.kernels import fill as kinds
 from bayesmf.kernels import random
+from bayesmf.priors import distributions as dist
 from bayesmf.streams import Stream, seed_words
-from verdicts import seeded
+from tests.helpers.verdicts import seeded
 
 SHAPE = (1000, 100)  # draws of one test: streams, and draws from each
 
@@ -40,5 +40,5 @@ def log_scales(exponent, log_weights, n=100_000, seed=0):
 
 
 def wisharts(dof, scale, n=4000, seed=0):
-    numbers, law = stream(seed, dof, scale), dist.Wishart(dof, scale)
+    numbers, law = stream(seed, dof, scale), dist.Wishart(dof=dof, scale=scale)
     return np.array([law.draw(numbers, scale.shape) for _ in range(n)])

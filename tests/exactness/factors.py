@@ -6,23 +6,26 @@ from unittest import mock
 import numpy as np
 from scipy import stats
 
-from bayesmf import moments, updates
 from bayesmf.kernels import counts, entries, rows, volume
-from bayesmf.likelihoods import Poisson
+from bayesmf.likelihoods.base import CountData, Fit
 from bayesmf.priors import (
     Volume,
 )
 from bayesmf.streams import Stream, seed_words
-from bayesmf.terms import EntryTerms, RowTerms
-from ratios import Setup, moved_entries, some_rows, with_factors
+from bayesmf.updates import moments, normal
+from bayesmf.updates import volume as volume_updates
+from bayesmf.updates.blocks import Gram
+from bayesmf.updates.counts import split as split_counts
+from bayesmf.updates.terms import EntryTerms, RowTerms
+from tests.exactness.ratios import Setup, moved_entries, some_rows, with_factors
 
 ASSEMBLE_SINGULAR, DRAW_REAL = volume.assemble_singular, volume._draw_real.py_func
 
 
 def gram_matrices(side) -> tuple[np.ndarray, np.ndarray]:
     """Packed Gram matrices (n, ...) and sums of r f (n, K) as the half-sweeps compute them."""
-    gram = updates.Gram(side.view, side.F)
-    packed, rhs = np.empty((side.view.n, side.rank * (side.rank + 1) // 2)), np.empty(side.X.shape)
+    gram = Gram(side.view, side.V)
+    packed, rhs = np.empty((side.view.n, side.rank * (side.rank + 1) // 2)), np.empty(side.U.shape)
     gram.block(0, side.view.n, packed, rhs)
     return packed, rhs
 
@@ -47,7 +50,7 @@ def row_forms(side, terms: RowTerms, i: int, packed, g, tau):
 
 def volume_forms(side, terms, i: int, packed, g, tau):
     """Log density of row i up to a constant, by every way in which the kernel may compute it."""
-    X, K = side.X, side.rank
+    X, K = side.U, side.rank
 
     def assembled(B, c):
         A, h = np.zeros((K, K)), np.empty(K)
@@ -74,9 +77,9 @@ def volume_forms(side, terms, i: int, packed, g, tau):
 def entry_density(side, terms: EntryTerms, i: int, k: int, tau: float):
     """Precision and linear term of one entry, from the kernel's residual and moments."""
     part = slice(side.view.indptr[i], side.view.indptr[i + 1])
-    x, n = side.X[i], part.stop - part.start
+    x, n = side.U[i], part.stop - part.start
     Ft, e = np.zeros((side.rank, entries.width(n))), np.zeros(entries.width(n))
-    Ft[:, :n], e[:n] = side.F[side.view.indices[part]].T, side.view.values[part]
+    Ft[:, :n], e[:n] = side.V[side.view.indices[part]].T, side.view.values[part]
     entries.subtract_fit(x, Ft, e.size, e)
     d, g = entries.step(0.0, 0, k, Ft, e.size, np.ones(e.size), e)
     p = terms.precision[i % len(terms.precision), k] + tau * d
@@ -88,11 +91,11 @@ def entry_density(side, terms: EntryTerms, i: int, k: int, tau: float):
 def check_entries(s: Setup, index: int, side, terms: EntryTerms, tau: float) -> None:
     for i in some_rows(side.view.n):
         k = int(s.rng.integers(side.rank))
-        X = side.X.copy()
+        X = side.U.copy()
         X[i, k] = moved_entries(s, X[i, k], terms.nonnegative)
         density = entry_density(side, terms, i, k, tau)
         new = with_factors(s.state, index, X)
-        s.compare(s.state, new, density(X[i, k]) - density(side.X[i, k]))
+        s.compare(s.state, new, density(X[i, k]) - density(side.U[i, k]))
 
 
 def check_rows(s: Setup, index: int, side, terms, tau: float) -> None:
@@ -100,34 +103,41 @@ def check_rows(s: Setup, index: int, side, terms, tau: float) -> None:
     nonnegative = not isinstance(terms, RowTerms) and terms.nonnegative
     packed, rhs = gram_matrices(side)
     for i in some_rows(side.view.n):
-        X = side.X.copy()
+        X = side.U.copy()
         X[i] = moved_entries(s, X[i], nonnegative)
         new = with_factors(s.state, index, X)
         for density in forms(side, terms, i, packed[i], rhs[i], tau):
-            s.compare(s.state, new, density(X[i]) - density(side.X[i]))
+            s.compare(s.state, new, density(X[i]) - density(side.U[i]))
 
 
 def check_support(s: Setup, index: int, side, nonnegative: bool) -> None:
     """Negative factors have density zero exactly where they are never drawn."""
-    X = side.X.copy()
+    X = side.U.copy()
     X[0, 0] = -0.1
     outside = np.isneginf(s.joints(with_factors(s.state, index, X)))
     assert (outside == nonnegative).all()
 
 
 def check_factors(s: Setup) -> None:
-    if isinstance(s.model.likelihood, Poisson):
+    data = working(s)
+    if isinstance(data, CountData):
         return check_gamma_factors(s)
-    tau = float(s.state.noise["noise_precision"])
+    tau = data.precision
     for index in (0, 1):
         side = s.problem.side(s.state, index)
-        terms = side.prior.terms(side.h, side.rank)
+        terms = side.prior.terms(side.values, side.rank)
         check = check_entries if isinstance(terms, EntryTerms) else check_rows
         check(s, index, side, terms, tau)
         check_support(s, index, side, getattr(terms, "nonnegative", False))
 
 
 # --- The same, out of the running kernels
+
+
+def working(s: Setup):
+    """Working data of the state, less its biases."""
+    fit = Fit(s.problem.X, s.state.U, s.state.V)
+    return s.model.likelihood.working(fit, s.state.noise, Stream(seed_words(0)))
 
 
 class Draws:
@@ -139,7 +149,7 @@ class Draws:
     def __init__(self, s: Setup, index: int) -> None:
         self.s, self.index, self.calls = s, index, 0
         self.side = s.problem.side(s.state.copy(), index)
-        self.X, self.basis = self.side.X, np.eye(s.data.rank)
+        self.X, self.basis = self.side.U, np.eye(s.data.rank)
         self.T = self.basis  # x = T y for the row that is being drawn
 
     def move(self, part, density: Callable, nonnegative: bool) -> np.ndarray:
@@ -196,23 +206,22 @@ class Draws:
         return float(self.move(part, lambda x: b * x - 0.5 * p * x**2, True))
 
     def run(self, inverse_moments: Callable = moments.inverse_moments) -> None:
-        names = ("draw_rows", "draw_volume", "draw_singular")
-        names += ("draw_entries_dense", "draw_entries_sparse")
-        python = {name: getattr(updates, name).py_func for name in names}
+        names = ("draw_rows", "draw_entries_dense", "draw_entries_sparse")
+        python = {name: getattr(normal, name).py_func for name in names}
+        coupled = {n: getattr(volume_updates, n).py_func for n in ("draw_volume", "draw_singular")}
+        coupled |= {"whitened": self.whitened, "inverse_moments": inverse_moments}
         last = {"solve_one": self.solve_one, "_draw_entries": self.draw_entries}
         last |= {"assemble_singular": self.assemble_singular, "_draw_real": DRAW_REAL}
-        python |= {"whitened": self.whitened, "inverse_moments": inverse_moments}
         with (
-            mock.patch.multiple(updates, **python),
+            mock.patch.multiple(normal, **python),
+            mock.patch.multiple(volume_updates, **coupled),
             mock.patch.object(rows, "solve_and_draw", self.solve_and_draw),
             mock.patch.multiple(
                 entries, _row=entries._row.py_func, truncated_normal=self.truncated_normal
             ),
             mock.patch.multiple(volume, **last),
         ):
-            self.s.model.likelihood.draw_side(
-                self.side, self.s.state.noise, None, Stream(seed_words(0))
-            )
+            working(self.s).draw(self.side, Stream(seed_words(0)))
 
 
 def check_kernels(s: Setup) -> None:
@@ -242,11 +251,11 @@ def check_gamma_factors(s: Setup) -> None:
     Z = split(s)
     for index in (0, 1):
         side = s.problem.side(s.state, index)
-        sums = np.zeros(side.X.shape)
+        sums = np.zeros(side.U.shape)
         np.add.at(sums, s.cells[index], Z)
-        conditional = s.model.likelihood.conditional(side, sums, 1)
-        X = moved_entries(s, side.X, True)
-        change = conditional.log_density(X) - conditional.log_density(side.X)
+        conditional = CountData(s.X, (sums, sums)).conditional(side, 1)
+        X = moved_entries(s, side.U, True)
+        change = conditional.log_density(X) - conditional.log_density(side.U)
         s.compare(s.state, with_factors(s.state, index, X), change.sum(), Z=Z)
 
 
@@ -264,7 +273,7 @@ def check_split(s: Setup) -> None:
     s.equal(before, s.joints(s.state, Z=new), log_p[1] - log_p[0])
     # What remains after the split is the likelihood of the counts themselves.
     s.equal(before, s.joints(s.state), -log_p[0])
-    sums = updates.split(s.X.rows, U, V, Stream(seed_words(0)))
+    sums = split_counts(s.X.rows, U, V, Stream(seed_words(0)))
     for index, part in enumerate(sums):
         totals = np.bincount(s.cells[index], R, minlength=s.X.shape[index])
         np.testing.assert_array_equal(part.sum(axis=1), totals)

@@ -4,20 +4,20 @@ from unittest import mock
 
 import numpy as np
 
-from bayesmf import sampler, updates
-from bayesmf.hyperpriors import (
-    InverseGaussian,
-    TruncatedNormalHyper,
-)
 from bayesmf.kernels import fill
-from bayesmf.likelihoods import Poisson
+from bayesmf.likelihoods.base import Fit, NormalData
 from bayesmf.priors import (
     L21,
     MultivariateNormal,
 )
+from bayesmf.priors.hyperpriors import (
+    InverseGaussian,
+    TruncatedNormalHyper,
+)
+from bayesmf.sampler import sweep
 from bayesmf.streams import Stream, seed_words
-from bayesmf.terms import POWERS
-from ratios import GROUPS, Setup, altered, spd
+from bayesmf.updates.terms import POWERS
+from tests.exactness.ratios import GROUPS, Setup, altered, spd
 
 
 def proposed(s: Setup, name: str, value: np.ndarray, prior) -> np.ndarray:
@@ -34,12 +34,12 @@ def collapsed(prior) -> bool:
     return isinstance(hyper, InverseGaussian) and hyper.reading == "scale"
 
 
-def log_density_of_steps(side, values: dict) -> float:
+def log_density_of_steps(side, new: dict) -> float:
     """Log density of all of a side's steps together, each given those before it."""
-    h, total = dict(side.h), 0.0
-    for name, distribution in side.prior.updates(side.X, h):
-        total += float(np.sum(distribution.log_density(values[name])))
-        h[name] = values[name]
+    values, total = dict(side.values), 0.0
+    for name, distribution in side.prior.updates(side.U, values):
+        total += float(np.sum(distribution.log_density(new[name])))
+        values[name] = new[name]
     return total
 
 
@@ -53,13 +53,13 @@ def check_block(s: Setup, group: str, side) -> None:
 
 def check_steps(s: Setup, group: str, side) -> None:
     now, seen = s.state, set()
-    for name, distribution in side.prior.updates(side.X, side.h):
+    for name, distribution in side.prior.updates(side.U, side.values):
         old = getattr(now, group)[name]
         value = proposed(s, name, old, side.prior)
         new = altered(now, group, {name: value})
         change = np.sum(distribution.log_density(value) - distribution.log_density(old))
         s.compare(now, new, change, marginal=name == "eta" and collapsed(side.prior))
-        side.h[name], now = value, new
+        side.values[name], now = value, new
         seen.add(name)
     assert seen == set(getattr(s.state, group))
 
@@ -88,12 +88,11 @@ def check_shared(s: Setup) -> None:
 
 
 def check_noise(s: Setup) -> None:
+    assert set(s.state.noise) == set(s.model.likelihood.variables(s.X.shape))
     if not s.state.noise:
-        assert isinstance(s.model.likelihood, Poisson)
         return
-    X = s.problem.X
-    error = float(updates.row_errors(X.cols, s.state.V, s.state.U, 1).sum())
-    conditional = s.model.likelihood.conditional(X.n_observed, error)
+    fit = Fit(s.problem.X, s.state.U, s.state.V)
+    conditional = s.model.likelihood.conditional(s.X.n_observed, fit.squared_error)
     old = s.state.noise["noise_precision"]
     for factor in (0.3, 2.0):
         change = float(conditional.log_density(factor * old) - conditional.log_density(old))
@@ -106,19 +105,19 @@ def check_biases(s: Setup) -> None:
     if not s.model.biases:
         return
     for side in ("rows", "cols"):
-        h = s.state.biases
-        shift = s.model.biases.shift(h, side)
+        values = s.state.biases
+        shift = s.model.biases.shift(values, side)
         for d in (-0.7, 0.4):
-            new = altered(s.state, "biases", {"mean": h["mean"] + d, side: h[side] - d})
+            new = altered(s.state, "biases", {"mean": values["mean"] + d, side: values[side] - d})
             s.compare(s.state, new, float(shift.log_density(d) - shift.log_density(0.0)))
-    now, h, seen = s.state, dict(s.state.biases), set()
-    tau = float(now.noise["noise_precision"])
-    for name, distribution in s.model.biases.updates(s.X, now.U, now.V, h, tau):
-        value = proposed(s, "" if "precision" in name else "mean", h[name], None)
+    now, values, seen = s.state, dict(s.state.biases), set()
+    data = NormalData(s.X, float(now.noise["noise_precision"]))
+    for name, distribution in s.model.biases.updates(data, now.U, now.V, values):
+        value = proposed(s, "" if "precision" in name else "mean", values[name], None)
         new = altered(now, "biases", {name: value})
-        change = np.sum(distribution.log_density(value) - distribution.log_density(h[name]))
+        change = np.sum(distribution.log_density(value) - distribution.log_density(values[name]))
         s.compare(now, new, float(change))
-        h[name], now = value, new
+        values[name], now = value, new
         seen.add(name)
     assert seen == set(s.state.biases)
 
@@ -131,7 +130,7 @@ def log_jacobian(side) -> int:
 
     It counts the coordinates, each with the power of the scale that it is multiplied by.
     """
-    (n, K), prior = side.X.shape, side.prior
+    (n, K), prior = side.U.shape, side.prior
     if isinstance(prior, MultivariateNormal):  # one mean; one diagonal entry, K - 1 beside it
         return n + 1 - 2 - (K - 1)
     if isinstance(getattr(prior, "scale", None), InverseGaussian):
@@ -146,7 +145,7 @@ def scaled(s: Setup, state, c: np.ndarray):
     new = state.copy()
     for index, group in enumerate(GROUPS):
         side, factor = s.problem.side(new, index), (c, 1 / c)[index]
-        side.X[:] *= factor
+        side.U[:] *= factor
         getattr(new, group).update(side.prior.rescale(getattr(new, group), factor))
     return new
 
@@ -188,9 +187,9 @@ def check_scale(s: Setup) -> None:
     orbit, state = Orbit(s, together), s.state.copy()
     with (
         mock.patch.object(fill, "log_scale", orbit),
-        mock.patch.object(sampler, "fill_log_scales", fill.fill_log_scales.py_func),
+        mock.patch.object(sweep, "fill_log_scales", fill.fill_log_scales.py_func),
     ):
-        sampler.move_scales(s.problem, state, Stream(seed_words(0)))
+        sweep.move_scales(s.problem, state, Stream(seed_words(0)))
     assert (orbit.calls > 0) == s.case.moves
     for name, value in state.variables().items():
         np.testing.assert_allclose(value, orbit.now.variables()[name], rtol=1e-12)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import stats
 
-from added import ADDED
+from tests.exactness.added import ADDED
 
 Density = Callable[[np.ndarray, dict[str, Any]], float]
 

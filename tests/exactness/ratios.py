@@ -10,12 +10,12 @@ from functools import cached_property
 import numpy as np
 from scipy import stats
 
-from bayesmf import sampler
-from bayesmf.observed import ObservedMatrix
-from bayesmf.priors import (
-    MultivariateNormal,
-)
-from cases import Case, Data
+from bayesmf.data.observed import ObservedMatrix
+from bayesmf.model.biases import without
+from bayesmf.priors import MultivariateNormal
+from bayesmf.sampler.start import initial_state
+from bayesmf.sampler.state import Problem, State
+from tests.exactness.cases import Case, Data
 
 TOLERANCE = 1e-9
 GROUPS = ("rows", "cols")
@@ -54,13 +54,13 @@ class Setup:
         self.gaps: list[float] = []
         self.rng = np.random.default_rng([self.seed, *self.data.shape])
         X = matrix(self.data, self.rng)
-        problem = sampler.Problem.of(X, self.case.model, self.data.rank)
+        problem = Problem.of(X, self.case.model, self.data.rank)
         self.model, self.X = problem.model, problem.X
         self.plain = self.case.plain(self.data.rank, self.model)
-        state = sampler.initial_state(problem, "data", self.seed)
+        state = initial_state(problem, "data", self.seed)
         noise = {name: self.rng.gamma(4.0, 0.1, ()) for name in state.noise}
         self.state = replace(state, noise=noise)
-        self.problem = problem.given(state.biases)
+        self.problem = replace(problem, X=without(problem.X, state.biases))
         for group, prior in zip(GROUPS, (self.model.rows, self.model.cols), strict=True):
             if isinstance(prior, MultivariateNormal):
                 own = {"precision": spd(self.rng, self.data.rank)}
@@ -98,12 +98,12 @@ class Setup:
         assert self.gaps[-1] <= TOLERANCE
 
 
-def altered(state, group: str, values: dict) -> sampler.State:
+def altered(state, group: str, values: dict) -> State:
     return replace(state, **{group: {**getattr(state, group), **values}})
 
 
-def with_factors(state, index: int, X: np.ndarray) -> sampler.State:
-    return replace(state, U=X) if index == 0 else replace(state, V=X)
+def with_factors(state, axis: int, U: np.ndarray) -> State:
+    return replace(state, U=U) if axis == 0 else replace(state, V=U)
 
 
 def some_rows(n: int) -> list[int]:

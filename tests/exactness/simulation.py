@@ -13,14 +13,14 @@ from pathlib import Path
 import numpy as np
 from scipy import stats
 
-from added import ADDED
-from bayesmf import ObservedMatrix, Problem, _jit, preset, updates
-from bayesmf import distributions as dist
-from bayesmf.biases import Biases
-from bayesmf.likelihoods import Gaussian
-from bayesmf.sampler import State, chain, move_scales, sweep
+from bayesmf import ObservedMatrix, Problem, State, chain, hyperparameters, preset
+from bayesmf.kernels import compile as compiling
+from bayesmf.model.biases import Biases
+from bayesmf.sampler.sweep import move_scales, sweep
 from bayesmf.streams import Stream, seed_words
-from verdicts import seeded
+from bayesmf.updates import blocks, counts, normal, volume
+from tests.exactness.added import ADDED
+from tests.helpers.verdicts import seeded
 
 RANK = 2
 QUANTILES = np.array([0.1, 0.25, 0.5, 0.75, 0.9])
@@ -64,7 +64,7 @@ PROPER = [name for name in (*NAMES, *BIASED) if name not in ("GVG", "GVnG")]
 def model_of(name):
     """The preset or variant of this name with the settings above."""
     base, changes = VARIANTS.get(name, (BIASED.get(name, name), {}))
-    noise = {} if base.startswith("P") else _NOISE
+    noise = {name: value for name, value in _NOISE.items() if name in hyperparameters(base)}
     model = preset(base, **(noise | SETTINGS[base] | changes))
     return replace(model, biases=Biases(0.5, 1.0, 3.0, 3.0)) if name in BIASED else model
 
@@ -90,12 +90,13 @@ def rebuilt(module, line, wrong):
     def apply(monkeypatch):
         source = Path(module.__file__).read_text()
         assert line in source
-        monkeypatch.setattr(_jit, "_CACHE", None)
+        monkeypatch.setattr(compiling, "CACHE", None)
         broken = {"__name__": "broken"}
         exec(compile(source.replace(line, wrong), "broken", "exec"), broken)
         for name, value in vars(module).items():
-            if getattr(updates, name, None) is value and name in broken:
-                monkeypatch.setattr(updates, name, broken[name])
+            for updates in (blocks, counts, normal, volume):
+                if getattr(updates, name, None) is value and name in broken:
+                    monkeypatch.setattr(updates, name, broken[name])
 
     return apply
 
@@ -148,10 +149,7 @@ class Joint:
             shared["relevance"] = model.shared_ard.prior().draw(stream, (RANK,))
         U, rows = model.rows.draw(stream, shape[0], RANK, shared)
         V, cols = model.cols.draw(stream, shape[1], RANK, shared)
-        noise = {}
-        if isinstance(model.likelihood, Gaussian):
-            prior = dist.Gamma(model.likelihood.alpha, model.likelihood.beta)
-            noise["noise_precision"] = prior.draw(stream, ())
+        noise = model.likelihood.draw(shape, stream)
         biases = model.biases.draw(stream, shape) if model.biases else {}
         return State(U, V, rows, cols, shared, noise, 0.0, self.seed, number, 1, biases)
 
@@ -159,9 +157,7 @@ class Joint:
         """New values of the observed cells given the state."""
         U, V = state.predictors()
         mean = (U @ V.T)[self.cells]
-        if "noise_precision" not in state.noise:
-            return self.rng.poisson(mean).astype(float)
-        return mean + self.rng.normal(size=mean.size) / np.sqrt(state.noise["noise_precision"])
+        return self.problem.model.likelihood.sample(mean, state.noise, self.rng).astype(float)
 
     def marginal(self, draws):
         """Independent joint draws."""
@@ -307,36 +303,36 @@ def _scores(gap, variance):
 # --- Scale identities ---------------------------------------------------------------------------
 
 
-def _pull(prior, X, h):
+def _pull(prior, U, values):
     """For each factor, n plus the derivative of the log prior along X_k -> c X_k at c = 1."""
-    n, kind = len(X), type(prior).__name__
+    n, kind = len(U), type(prior).__name__
     for own in ADDED.values():
         if own.prior is type(prior):
-            return n + own.slope(X, h)
+            return n + own.slope(U, values)
     if kind == "Normal":
-        return n - h["precision"] * (X**2).sum(axis=0)
+        return n - values["precision"] * (U**2).sum(axis=0)
     if kind == "MultivariateNormal":
-        return n - (X * ((X - h["mean"]) @ h["precision"])).sum(axis=0)
+        return n - (U * ((U - values["mean"]) @ values["precision"])).sum(axis=0)
     if kind == "Laplace":
-        eta = h.get("eta", h["scale"])
+        eta = values.get("eta", values["scale"])
         inverse = np.sqrt(eta) if getattr(prior.scale, "reading", "") == "rate" else 1 / eta
-        return n - (np.abs(X) * inverse).sum(axis=0)
+        return n - (np.abs(U) * inverse).sum(axis=0)
     if kind == "Volume":
-        return np.full(RANK, n - 2 * np.exp(prior.log_gamma) * np.linalg.det(X.T @ X))
+        return np.full(RANK, n - 2 * np.exp(prior.log_gamma) * np.linalg.det(U.T @ U))
     if kind == "Exponential":
-        return n - h["rate"] * X.sum(axis=0)
+        return n - values["rate"] * U.sum(axis=0)
     if kind == "TruncatedNormal":
-        return n - (h["precision"] * X * (X - h["mean"])).sum(axis=0)
+        return n - (values["precision"] * U * (U - values["mean"])).sum(axis=0)
     if kind == "L21":
-        return n - prior.strength * (X * X.sum(axis=1, keepdims=True)).sum(axis=0)
+        return n - prior.strength * (U * U.sum(axis=1, keepdims=True)).sum(axis=0)
     assert kind == "Gamma"
-    return prior.shape * n - (h["rate"] * X).sum(axis=0)
+    return prior.shape * n - (values["rate"] * U).sum(axis=0)
 
 
 def pulls(problem, state):
     """Difference of both sides of the identity, for each factor."""
     rows, cols = problem.side(state, 0), problem.side(state, 1)
-    return _pull(rows.prior, rows.X, rows.h) - _pull(cols.prior, cols.X, cols.h)
+    return _pull(rows.prior, rows.U, rows.values) - _pull(cols.prior, cols.U, cols.values)
 
 
 def standard_error(x):

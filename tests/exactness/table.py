@@ -1,6 +1,6 @@
 """Write docs/exactness.md and its figure from what `make exactness` has noted.
 
-    python tests/exactness/table.py FILE
+    python -m tests.exactness.table FILE
 
 A page is written only when all tests have run; the tests themselves say whether they passed.
 """
@@ -13,12 +13,11 @@ from pathlib import Path
 
 import numpy as np
 
-ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "tests"))
+from bayesmf import PRESETS
+from tests.exactness.calibration import band
+from tests.helpers import verdicts
 
-import verdicts  # noqa: E402
-from bayesmf import PRESETS  # noqa: E402
-from calibration import band  # noqa: E402
+ROOT = Path(__file__).parents[2]
 
 # Test: what is compared, and the statistic.
 TESTS = {

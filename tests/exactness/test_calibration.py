@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from calibration import band, calibrate, escape, uniformity
-from simulation import PROPER
-from test_geweke import MUTATIONS
+from tests.exactness.calibration import band, calibrate, escape, uniformity
+from tests.exactness.simulation import PROPER
+from tests.exactness.test_geweke import MUTATIONS
 
 FAMILY_ERROR = 1e-4
 TEST = "calibration"

@@ -11,18 +11,10 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from added import ADDED
-from bayesmf import biases, moments, sampler, updates
-from bayesmf import distributions as dist
-from bayesmf.biases import Biases
-from bayesmf.hyperpriors import (
-    ARD,
-    GammaRate,
-    InverseGaussian,
-    TruncatedNormalHyper,
-)
 from bayesmf.kernels import counts, entries, volume
 from bayesmf.likelihoods import Gaussian, Poisson
+from bayesmf.model import biases
+from bayesmf.model.biases import Biases
 from bayesmf.priors import (
     L21,
     Exponential,
@@ -33,10 +25,22 @@ from bayesmf.priors import (
     TruncatedNormal,
     Volume,
 )
-from cases import CASES, DATA, FEW_ROWS, VOLUME_AND, Case, Data, named, slanted
-from factors import check_factors, check_kernels, check_split
-from hypers import check_biases, check_hyper, check_noise, check_scale, check_shared
-from ratios import TOLERANCE, Setup
+from bayesmf.priors import distributions as dist
+from bayesmf.priors.hyperpriors import (
+    ARD,
+    GammaRate,
+    InverseGaussian,
+    TruncatedNormalHyper,
+)
+from bayesmf.sampler import sweep
+from bayesmf.updates import counts as count_updates
+from bayesmf.updates import moments
+from bayesmf.updates import volume as volume_updates
+from tests.exactness.added import ADDED
+from tests.exactness.cases import CASES, DATA, FEW_ROWS, VOLUME_AND, Case, Data, named, slanted
+from tests.exactness.factors import check_factors, check_kernels, check_split
+from tests.exactness.hypers import check_biases, check_hyper, check_noise, check_scale, check_shared
+from tests.exactness.ratios import TOLERANCE, Setup
 
 CHECKS = {
     "factors": check_factors,
@@ -139,12 +143,12 @@ def fields(**new: Callable) -> Callable:
     return change
 
 
-def uncentred(d, prior, X, h):
-    return d.scale + len(X) * np.outer(X.mean(axis=0), X.mean(axis=0))
+def uncentred(d, prior, U, values):
+    return d.scale + len(U) * np.outer(U.mean(axis=0), U.mean(axis=0))
 
 
 def reciprocal(d, *_):
-    return dist.GIG(-d.p, d.b, d.a)
+    return dist.GIG(p=-d.p, a=d.b, b=d.a)
 
 
 def of_roots(_, u, v, K, w):
@@ -184,7 +188,7 @@ MUTATIONS = {
     ),
     "Wishart: mean for precision times mean": Mutation(
         "factors", "GGGW", MultivariateNormal, "terms",
-        fields(linear=lambda t, prior, h, K: h["mean"][None]),
+        fields(linear=lambda t, prior, values, K: values["mean"][None]),
     ),
     "Laplace: variance for precision": Mutation(
         "factors", "GLL", Laplace, "terms", fields(diagonal=lambda t, *_: 1 / t.diagonal)
@@ -199,8 +203,8 @@ MUTATIONS = {
         "factors", "PGG", Gamma, "gamma_terms", fields(shape=lambda t, *_: t.shape + 1)
     ),
     "counts: rate over all cells": Mutation(
-        "factors", "PGG", updates, "factor_sums",
-        lambda out, view, F, threads: np.broadcast_to(F.sum(axis=0), out.shape),
+        "factors", "PGG", count_updates, "factor_sums",
+        lambda out, view, V, threads: np.broadcast_to(V.sum(axis=0), out.shape),
     ),
     "counts: one rate for all rows": Mutation(
         "factors", "PGGG", Gamma, "gamma_terms", fields(rate=lambda t, *_: t.rate[:1])
@@ -224,11 +228,11 @@ MUTATIONS = {
         lambda white, *_: (*white[:3], white[3] + 0.1),
     ),
     "nearly singular volume: data in the old coordinates": Mutation(
-        "kernels", "GVG changed", updates.VolumeRows, "_in_coordinates",
+        "kernels", "GVG changed", volume_updates.VolumeRows, "_in_coordinates",
         lambda _, rows, T, packed, rhs: (rows.tau * packed, rows.tau * rhs),
     ),
     "nearly singular volume: ridge in the old coordinates": Mutation(
-        "kernels", "GVG ridge", updates.VolumeRows, "_in_coordinates",
+        "kernels", "GVG ridge", volume_updates.VolumeRows, "_in_coordinates",
         lambda found, rows, T, *_: (
             found[0] + rows.terms.ridge * (np.eye(len(T)) - T.T @ T)[np.tril_indices(len(T))],
             found[1],
@@ -255,11 +259,11 @@ MUTATIONS = {
     ),
     "GTTN: mean without mu_mu": Mutation(
         "hyper", "GTTN mean", TruncatedNormal, "updates",
-        step("mean", fields(linear=lambda d, prior, X, h: h["precision"] * X)),
+        step("mean", fields(linear=lambda d, prior, U, values: values["precision"] * U)),
     ),
     "GTTN: joint without tau^-1/2": Mutation(
         "hyper", "GTTN", TruncatedNormalHyper, "log_density",
-        lambda total, _, h: total + 0.5 * np.log(h["precision"]).sum(),
+        lambda total, _, values: total + 0.5 * np.log(values["precision"]).sum(),
     ),
     "Wishart: scatter not centred": Mutation(
         "hyper", "GGGW", MultivariateNormal, "updates", step("precision", fields(scale=uncentred))
@@ -270,14 +274,14 @@ MUTATIONS = {
     ),
     "Wishart: precision of the mean": Mutation(
         "hyper", "GGGW changed", MultivariateNormal, "updates",
-        step("mean", fields(precision=lambda d, prior, X, h: len(X) * h["precision"])),
+        step("mean", fields(precision=lambda d, prior, U, values: len(U) * values["precision"])),
     ),
     "GLL: eta for eta^-2": Mutation(
         "hyper", "GLL", Laplace, "updates",
         step("variance", fields(a=lambda d, prior, *_: prior.scale)),
     ),
     "GLL: eta for eta^-2, joint too": Mutation(
-        "hyper", "GLL", Laplace, "_inverse_square_scale", lambda _, prior, h: prior.scale
+        "hyper", "GLL", Laplace, "_inverse_square_scale", lambda _, prior, values: prior.scale
     ),
     "GLLI: 1 / eta for eta": Mutation("hyper", "GLLI", InverseGaussian, "conditional", reciprocal),
     "GLLI rate: 1 / eta for eta": Mutation(
@@ -288,15 +292,15 @@ MUTATIONS = {
     ),
     "GLLI: |u| for 2 |u|": Mutation(
         "hyper", "GLLI", InverseGaussian, "conditional",
-        fields(b=lambda d, hyper, X, h: d.b - np.abs(X)),
+        fields(b=lambda d, hyper, U, values: d.b - np.abs(U)),
     ),
     "GLLI rate: 2 s for s": Mutation(
         "hyper", "GLLI rate", InverseGaussian, "conditional",
-        fields(a=lambda d, hyper, X, h: d.a + h["variance"]),
+        fields(a=lambda d, hyper, U, values: d.a + values["variance"]),
     ),
     "PGGG: one factor counted": Mutation(
         "hyper", "PGGG changed", GammaRate, "conditional",
-        fields(shape=lambda d, hyper, X, shape: hyper.shape + shape),
+        fields(shape=lambda d, hyper, U, shape: hyper.shape + shape),
     ),
     "PGGG: mean for rate": Mutation(
         "hyper", "PGGG changed", GammaRate, "prior", fields(rate=lambda d, hyper: hyper.mean)
@@ -322,8 +326,8 @@ MUTATIONS = {
     ),
     "effects: the other side ignored": Mutation(
         "biases", "GEE, biases", biases, "residual_sums",
-        lambda left, view, X, F, others, threads:
-            left + updates.factor_sums(view, others[:, None], 1)[:, 0],
+        lambda left, view, U, V, others, threads:
+            left + count_updates.factor_sums(view, others[:, None], 1)[:, 0],
     ),
     "effects: prior precision left out": Mutation(
         "biases", "GGG, biases", biases, "effects",
@@ -336,28 +340,28 @@ MUTATIONS = {
     ),
     "shift: one effect counted": Mutation(
         "biases", "GGGA, biases changed", Biases, "shift",
-        fields(precision=lambda d, own, h, side: own.precision + h[f"{side}_precision"]),
+        fields(precision=lambda d, own, values, side: own.precision + values[f"{side}_precision"]),
     ),
     "shift: the mean's prior ignored": Mutation(
         "biases", "GGGA, biases changed", Biases, "shift",
-        fields(linear=lambda d, own, h, side: h[f"{side}_precision"] * h[side].sum()),
+        fields(linear=lambda d, own, v, side: v[f"{side}_precision"] * v[side].sum()),
     ),
     # Scale moves
     "exponent I + J": Mutation(
-        "scale", "GGG", sampler, "joint_scale_terms",
+        "scale", "GGG", sweep, "joint_scale_terms",
         lambda t, left, right: (t[0]._replace(exponent=left.exponent + right.exponent), *t[1:]),
     ),
     "columns scaled like rows": Mutation(
-        "scale", "GGG", sampler, "joint_scale_terms",
+        "scale", "GGG", sweep, "joint_scale_terms",
         lambda t, left, right: (
             t[0]._replace(log_weights=np.logaddexp(left.log_weights, right.log_weights)), *t[1:]
         ),
     ),
     "determinant not carried": Mutation(
-        "scale", "GVG changed", sampler, "joint_scale_terms", determinant_per_factor
+        "scale", "GVG changed", sweep, "joint_scale_terms", determinant_per_factor
     ),
     "determinant carried the wrong way": Mutation(
-        "scale", "volume columns", sampler, "joint_scale_terms", lambda t, *_: (t[0], t[2], t[1])
+        "scale", "volume columns", sweep, "joint_scale_terms", lambda t, *_: (t[0], t[2], t[1])
     ),
     "scale of volume without the 2": Mutation(
         "scale", "GVG changed", Volume, "scale_terms", HALF_DETERMINANT
@@ -370,30 +374,30 @@ MUTATIONS = {
     ),
     "scale of L21: K times its weight": Mutation(
         "scale", "GL21", L21, "scale_terms",
-        fields(log_weights=lambda t, prior, X, h: t.log_weights + np.log(X.shape[1])),
+        fields(log_weights=lambda t, prior, U, values: t.log_weights + np.log(U.shape[1])),
     ),
     "scale of gamma without its shape": Mutation(
         "scale", "PGG changed", Gamma, "scale_terms",
-        fields(exponent=lambda t, prior, X, h: t.exponent / prior.shape),
+        fields(exponent=lambda t, prior, U, values: t.exponent / prior.shape),
     ),
     "scale of GTTN: a - 1/2": Mutation(
         "scale", "GTTN", TruncatedNormal, "scale_terms",
-        fields(exponent=lambda t, prior, X, h: t.exponent + len(X)),
+        fields(exponent=lambda t, prior, U, values: t.exponent + len(U)),
     ),
     "scale of GTTN: precisions stay": Mutation(
-        "scale", "GTTN", TruncatedNormal, "rescale", lambda h, *_: {"mean": h["mean"]}
+        "scale", "GTTN", TruncatedNormal, "rescale", lambda values, *_: {"mean": values["mean"]}
     ),
     "scale of Wishart: rows counted": Mutation(
         "scale", "GGGW", MultivariateNormal, "scale_terms",
-        fields(exponent=lambda t, prior, X, h: t.exponent + len(X)),
+        fields(exponent=lambda t, prior, U, values: t.exponent + len(U)),
     ),
     "scale of Wishart: mean stays": Mutation(
         "scale", "GGGW", MultivariateNormal, "rescale",
-        lambda new, prior, h, c: {**new, "mean": h["mean"]},
+        lambda new, prior, values, c: {**new, "mean": values["mean"]},
     ),
     "scale of GLLI rate: eta moves as c": Mutation(
         "scale", "GLLI rate", InverseGaussian, "rescale",
-        lambda _, hyper, h, c: {"eta": h["eta"] * c},
+        lambda _, hyper, values, c: {"eta": values["eta"] * c},
     ),
     "scale of GLLI: eta stays": Mutation(
         "scale", "GLLI", InverseGaussian, "rescale", lambda *_: {}

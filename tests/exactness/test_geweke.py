@@ -9,21 +9,33 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bayesmf import ObservedMatrix, Problem, biases, sampler, updates
-from bayesmf import distributions as dist
-from bayesmf.biases import Biases
-from bayesmf.hyperpriors import (
+from bayesmf import ObservedMatrix, Problem
+from bayesmf.kernels import counts, entries, rows
+from bayesmf.likelihoods import Gaussian
+from bayesmf.model import biases
+from bayesmf.model.biases import Biases
+from bayesmf.priors import L21, Exponential, Laplace
+from bayesmf.priors import distributions as dist
+from bayesmf.priors.hyperpriors import (
     ARD,
     GammaRate,
     InverseGaussian,
     NormalInverseWishart,
     TruncatedNormalHyper,
 )
-from bayesmf.kernels import counts, entries, rows
-from bayesmf.likelihoods import Gaussian
-from bayesmf.priors import L21, Exponential, Laplace
+from bayesmf.sampler import sweep
 from bayesmf.streams import Stream
-from simulation import MASKS, PROPER, geweke, geweke_move, judge, patched, rebuilt, with_values
+from bayesmf.updates import counts as updates
+from tests.exactness.simulation import (
+    MASKS,
+    PROPER,
+    geweke,
+    geweke_move,
+    judge,
+    patched,
+    rebuilt,
+    with_values,
+)
 
 FAMILY_ERROR = 1e-4
 QUICK = {"chains": 100, "length": 25}
@@ -81,21 +93,21 @@ def test_new_values_make_the_same_matrix_as_a_new_one(mask):
 # --- Power: the same test, with the same limits, rejects samplers that are wrong ------------------
 
 
-def uncentred(right, self, X, h):
-    steps = right(self, X, h)
+def uncentred(right, self, U, values):
+    steps = right(self, U, values)
     name, wishart = next(steps)
-    centre = X.mean(axis=0)
-    yield name, replace(wishart, scale=wishart.scale + len(X) * np.outer(centre, centre))
+    centre = U.mean(axis=0)
+    yield name, replace(wishart, scale=wishart.scale + len(U) * np.outer(centre, centre))
     yield from steps
 
 
-def square_for_inverse_square(right, self, X, h):
-    yield "variance", dist.GIG(0.5, self.scale, X**2)
+def square_for_inverse_square(right, self, U, values):
+    yield "variance", dist.GIG(p=0.5, a=self.scale, b=U**2)
 
 
-def reciprocal(right, self, X, h):
-    gig = right(self, X, h)
-    return dist.GIG(-gig.p, gig.b, gig.a)
+def reciprocal(right, self, U, values):
+    gig = right(self, U, values)
+    return dist.GIG(p=-gig.p, a=gig.b, b=gig.a)
 
 
 def extra_power(right, left, other):
@@ -118,17 +130,17 @@ def same_sweep(right, self):
     return key
 
 
-def ignores_mask(right, view, F, threads):
-    return np.broadcast_to(F.sum(axis=0), (view.n, F.shape[1]))
+def ignores_mask(right, view, V, threads):
+    return np.broadcast_to(V.sum(axis=0), (view.n, V.shape[1]))
 
 
-def first_entries(right, problem, state, stream, *_):
+def first_entries(right, problem, state, fit, stream):
     """Squared errors of the first two entries of every column alone."""
-    view, errors = problem.X.cols, np.empty(problem.X.shape[1])
+    view, errors = fit.X.cols, np.empty(fit.X.shape[1])
     for j in range(view.n):
         part = slice(view.indptr[j], min(view.indptr[j] + 2, view.indptr[j + 1]))
         errors[j] = np.sum((view.values[part] - state.U[view.indices[part]] @ state.V[j]) ** 2)
-    return right(problem, state, stream, errors)
+    return right(problem, state, replace(fit, errors=errors), stream)
 
 
 def stale_columns(monkeypatch):
@@ -136,9 +148,9 @@ def stale_columns(monkeypatch):
     first = {}
     right = Problem.side
 
-    def side(problem, state, index):
-        found = right(problem, state, index)
-        return found._replace(view=first.setdefault("cols", found.view)) if index else found
+    def side(problem, state, axis, *data):
+        found = right(problem, state, axis, *data)
+        return found._replace(view=first.setdefault("cols", found.view)) if axis else found
 
     monkeypatch.setattr(Problem, "side", side)
 
@@ -147,7 +159,7 @@ def stale_columns(monkeypatch):
 MUTATIONS = {
     "GTTN shape plus 1/2": ("GTTN", "dense", False, patched(
         TruncatedNormalHyper, "updates",
-        lambda right, self, X, h: right(replace(self, shape=self.shape + 0.5), X, h))),
+        lambda right, self, U, values: right(replace(self, shape=self.shape + 0.5), U, values))),
     "uncentred scatter": ("GGGW", "dense", False, patched(
         NormalInverseWishart, "updates", uncentred)),
     "eta for 1 / eta, scale": ("GLLI", "dense", False, patched(
@@ -167,13 +179,13 @@ MUTATIONS = {
     "one row too few in the rate": ("GEEA", "sparse", False, patched(
         ARD, "conditional", lambda right, self, s: right(self, [*s, (-1.0, 0 * s[0][1])]))),
     "exponential rate doubled": ("GEE", "dense", False, patched(
-        Exponential, "terms", lambda right, self, h, K: right(self, {"rate": 2 * h["rate"]}, K))),
+        Exponential, "terms", lambda right, self, v, K: right(self, {"rate": 2 * v["rate"]}, K))),
     "exponential rate left out": ("GEG", "complete", False, patched(
-        Exponential, "terms", lambda right, self, h, K: right(self, {"rate": 0.0}, K))),
+        Exponential, "terms", lambda right, self, values, K: right(self, {"rate": 0.0}, K))),
     "rest of the row ignored": ("GL21", "dense", False, patched(
-        L21, "terms", lambda right, self, h, K: right(self, h, K)._replace(coupling=0.0))),
+        L21, "terms", lambda right, self, v, K: right(self, v, K)._replace(coupling=0.0))),
     "rate counts half the factors": ("PGGG", "dense", False, patched(
-        GammaRate, "conditional", lambda right, self, X, shape: right(self, X, shape / 2))),
+        GammaRate, "conditional", lambda right, self, U, shape: right(self, U, shape / 2))),
     "missing counts taken for zeros": ("PGG", "sparse", False, patched(
         updates, "factor_sums", ignores_mask)),
     "one stream for all sites": ("GGG", "dense", False, patched(Stream, "key", same_site)),
@@ -183,12 +195,12 @@ MUTATIONS = {
         biases, "effects", lambda right, view, *rest: replace(
             right(view, *rest), precision=rest[2] + rest[3] * np.maximum(view.counts - 1, 0)))),
     "shift: sign": ("GEE-biases", "sparse", False, patched(
-        Biases, "shift", lambda right, self, h, side: replace(
-            right(self, h, side), linear=-right(self, h, side).linear))),
+        Biases, "shift", lambda right, self, values, side: replace(
+            right(self, values, side), linear=-right(self, values, side).linear))),
     "effects: the factors are not taken off": ("GGG-biases", "sparse", False, patched(
-        biases, "residual_sums", lambda right, view, X, *rest: right(view, 0 * X, *rest))),
+        biases, "residual_sums", lambda right, view, U, *rest: right(view, 0 * U, *rest))),
     "row effects stay in the factors' data": ("GGGW-biases", "dense", True, patched(
-        sampler, "without", lambda right, X, h: right(X, h | {"rows": 0 * h["rows"]}))),
+        sweep, "without", lambda right, X, v: right(X, v | {"rows": 0 * v["rows"]}))),
     # Lines of the compiled kernels
     "rows: a stream for every two rows": ("GGG", "dense", False, rebuilt(
         rows, "seed_stream(key, row, s)", "seed_stream(key, row // 2, s)")),
@@ -217,14 +229,14 @@ MUTATIONS = {
     "counts: the last factor gets nothing": ("PGGG", "dense", False, rebuilt(
         counts, "for k in range(K - 1):", "for k in range(K - 2):")),
     "noise: sum over K entries of a row": ("GGG", "dense", False, patched(
-        sampler, "_finish", first_entries)),
+        sweep, "finish", first_entries)),
     "noise: data counted once in the squared error": ("GGG", "dense", False, rebuilt(
         rows, "square - 2.0 * _dot(", "square - _dot(")),
     "noise, sparse: fit counted twice in the squared error": ("GGG", "sparse", False, rebuilt(
         rows, "+ fitted / tau", "+ 2.0 * fitted / tau")),
 }
 WRONG_MOVES = {
-    "a wrong power": ("GEE", patched(sampler, "joint_scale_terms", extra_power)),
+    "a wrong power": ("GEE", patched(sweep, "joint_scale_terms", extra_power)),
     "GTTN hyper-variables stay": ("GTTN", patched(TruncatedNormalHyper, "rescale", stays)),
     "GGGW hyper-variables stay": ("GGGW", patched(NormalInverseWishart, "rescale", stays)),
     "GLLI hyper-variables stay": ("GLLI", patched(InverseGaussian, "rescale", stays)),

@@ -10,11 +10,11 @@ import math
 import numpy as np
 import pytest
 
-from bayesmf import distributions as dist
-from bayesmf.hyperpriors import InverseGaussian
 from bayesmf.kernels import volume
 from bayesmf.priors import L21, Exponential, Laplace, Normal, Volume
-from simulation import NAMES, identity, judge, patched, rebuilt, standard_error
+from bayesmf.priors import distributions as dist
+from bayesmf.priors.hyperpriors import InverseGaussian
+from tests.exactness.simulation import NAMES, identity, judge, patched, rebuilt, standard_error
 
 FAMILY_ERROR = 1e-4
 QUICK = {"chains": 6, "burn_in": 200, "length": 800}
@@ -23,9 +23,9 @@ LONG = {"chains": 8, "burn_in": 1000, "length": 3000}
 
 def counts(shape=(5, 8)):
     """Small random counts with two missing cells: data for every preset."""
-    X = np.random.default_rng(3).poisson(0.8, shape).astype(float)
-    X[1, 2] = X[4, 0] = np.nan
-    return X
+    U = np.random.default_rng(3).poisson(0.8, shape).astype(float)
+    U[1, 2] = U[4, 0] = np.nan
+    return U
 
 
 TEST = "scale identities"
@@ -60,29 +60,29 @@ def test_standard_error_allows_for_autocorrelation(memory):
     assert abs(standard_error(x) / exact - 1) < 0.15
 
 
-def half_gamma(right, self, h, K):
-    terms = right(self, h, K)
+def half_gamma(right, self, values, K):
+    terms = right(self, values, K)
     return terms._replace(log_gamma=terms.log_gamma - math.log(2))
 
 
-def square_for_inverse_square(right, self, X, h):
-    yield "variance", dist.GIG(0.5, self.scale, X**2)
+def square_for_inverse_square(right, self, U, values):
+    yield "variance", dist.GIG(p=0.5, a=self.scale, b=U**2)
 
 
-def scale_for_rate(right, self, h):
-    return h["eta"] ** -2.0 if self.reading == "rate" else h["eta"]
+def scale_for_rate(right, self, values):
+    return values["eta"] ** -2.0 if self.reading == "rate" else values["eta"]
 
 
-def doubled_rate(right, self, h, K):
-    return right(self, {"rate": 2 * h["rate"]}, K)
+def doubled_rate(right, self, values, K):
+    return right(self, {"rate": 2 * values["rate"]}, K)
 
 
-def no_coupling(right, self, h, K):
-    return right(self, h, K)._replace(coupling=0.0)
+def no_coupling(right, self, values, K):
+    return right(self, values, K)._replace(coupling=0.0)
 
 
-def half_precision(right, self, h, K):
-    return right(self, h | {"precision": 0.5 * h["precision"]}, K)
+def half_precision(right, self, values, K):
+    return right(self, values | {"precision": 0.5 * values["precision"]}, K)
 
 
 MUTATIONS = {

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from bayesmf import Gaussian, Model, Normal, TruncatedNormal, preset
-from cells import compare, draws_of
-from verdicts import seeded
+from tests.exactness.cells import compare, draws_of
+from tests.helpers.verdicts import seeded
 
 FAMILY_ERROR = 1e-4
 SIZE = {"chains": 4, "burn_in": 100, "length": 600}

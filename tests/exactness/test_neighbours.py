@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 
-from bayesmf import ObservedMatrix, preset, updates
+from bayesmf import ObservedMatrix, Problem, preset
 from bayesmf.kernels import counts, entries, rows
-from bayesmf.sampler import Problem, initial_state
+from bayesmf.likelihoods.base import CountData, Fit
+from bayesmf.sampler.start import initial_state
 from bayesmf.streams import Stream, seed_words
-from simulation import critical_value, rebuilt
-from verdicts import seeded
+from tests.exactness.simulation import critical_value, rebuilt
+from tests.helpers.verdicts import seeded
 
 FAMILY_ERROR = 1e-4
 TEST = "independent rows"
@@ -34,10 +35,11 @@ def draws(name, kind):
     likelihood, found = problem.model.likelihood, []
     for sweep in range(REPEATS):
         now, stream = state.copy(), Stream(seed_words(seeded()), 0, sweep)
-        if name.startswith("P"):  # the factors follow from the split by draws of their own
-            found.append(updates.split(problem.X.rows, now.U, now.V, stream)[0][:, 0])
+        working = likelihood.working(Fit(problem.X, now.U, now.V), now.noise, stream)
+        if isinstance(working, CountData):  # factors follow from the split by draws of their own
+            found.append(working.sums[0][:, 0])
             continue
-        likelihood.draw_side(problem.side(now, 0), now.noise, None, stream)
+        working.draw(problem.side(now, 0), stream)
         found.append(now.U[:, 0])
     return np.array(found)
 

@@ -14,8 +14,8 @@ import pytest
 from scipy import sparse
 
 from bayesmf import preset
-from cells import compare, draws_of, with_noise
-from verdicts import seeded
+from tests.exactness.cells import compare, draws_of, with_noise
+from tests.helpers.verdicts import seeded
 
 pytestmark = pytest.mark.slow
 

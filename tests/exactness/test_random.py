@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from bayesmf._jit import kernel
 from bayesmf.kernels import fill as kinds
 from bayesmf.kernels import random
+from bayesmf.kernels.compile import kernel
 from bayesmf.kernels.random import next_bits, seed_stream
 from bayesmf.streams import Stream, seed_words
-from verdicts import seeded
+from tests.helpers.verdicts import seeded
 
 LEVEL = 1e-4 / 100  # there are fewer than 100 comparisons
 GRID = (4, 16, 64, 256)  # chains, sites, sweeps, rows: a million keys

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from bayesmf import distributions as dist
-from bayesmf.hyperpriors import TruncatedNormalHyper
 from bayesmf.kernels import fill as kinds
 from bayesmf.kernels import random
 from bayesmf.kernels import special as samplers
 from bayesmf.priors import L21
+from bayesmf.priors import distributions as dist
+from bayesmf.priors.hyperpriors import TruncatedNormalHyper
 from bayesmf.streams import Stream, seed_words
-from cdfs import (
+from tests.exactness.cdfs import (
     chi_square,
     gamma_cdf,
     gig_cdf,
@@ -29,7 +29,7 @@ from cdfs import (
     truncated_cdf,
     truncated_hyper_cdfs,
 )
-from draws import SHAPE, fill, log_scales, one_by_one, stream, wisharts
+from tests.exactness.draws import SHAPE, fill, log_scales, one_by_one, stream, wisharts
 
 LEVEL = 1e-4 / 400  # there are fewer than 400 comparisons
 TAIL = 3.6541528853610088  # where the ziggurat's tail begins
@@ -308,7 +308,7 @@ def test_wishart(dof, fits):
 def test_multivariate_normal(fits):
     precision = np.array([[4.0, -1.0, 0.5], [-1.0, 1.0, 0.2], [0.5, 0.2, 2.0]])
     mean = np.array([1.0, -3.0, 10.0])
-    rows = dist.MultivariateNormal(mean, precision).draw(stream(), (50_000, 3))
+    rows = dist.MultivariateNormal(mean=mean, precision=precision).draw(stream(), (50_000, 3))
     covariance = np.linalg.inv(precision)
     for direction in np.vstack([np.eye(3), [1.0, 1.0, 1.0], [1.0, -2.0, 0.3]]):
         variance = direction @ covariance @ direction

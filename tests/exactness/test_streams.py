@@ -8,12 +8,12 @@ from itertools import count, islice
 import numpy as np
 import pytest
 
-from battery import TESTS, battery
-from bayesmf._jit import kernel
+from bayesmf.kernels.compile import kernel
 from bayesmf.kernels.random import next_bits, seed_stream
 from bayesmf.streams import Stream, seed_words
-from test_random import scan, words_of
-from verdicts import seeded
+from tests.exactness.battery import TESTS, battery
+from tests.exactness.test_random import scan, words_of
+from tests.helpers.verdicts import seeded
 
 CHUNK = 2**20
 LONG = 2**25 // CHUNK

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 
 from bayesmf import __version__
 from bayesmf._errors import BayesmfError
-from bayesmf.cli import compare, completion, fit, info, report, study
+from bayesmf.cli import compare, completion, fit, info, report, reproduce
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; returns 0, 2 for bad input, or 130 after Ctrl-C."""
-    options = _parser().parse_args(arguments)
+    options = parser().parse_args(arguments)
     try:
         return options.run(options)
     except BayesmfError as error:
@@ -27,14 +27,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def parser() -> argparse.ArgumentParser:
+    """The parser of all commands."""
+    found = argparse.ArgumentParser(
         prog="bayesmf",
         description="Bayesian matrix factorisation of matrices with missing entries.",
         epilog="Every command has its own help: bayesmf reproduce --help",
     )
-    parser.add_argument("--version", action="version", version=f"bayesmf {__version__}")
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for module in (fit, compare, report, study, info, completion):
+    found.add_argument("--version", action="version", version=f"bayesmf {__version__}")
+    commands = found.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for module in (fit, compare, report, reproduce, info, completion):
         module.add(commands)
-    return parser
+    return found

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from bayesmf.cli.tools import command, positive, words
+from bayesmf.cli._tools import command, positive, words
 
 
 def add(commands: Any) -> None:
@@ -59,7 +59,7 @@ def _ranks(texts: list[str] | None) -> list[int] | None:
 
 
 def _compare(options: argparse.Namespace) -> int:
-    from bayesmf.comparison import compare
+    from bayesmf.comparison.compare import compare
     from bayesmf.reading import read_matrix
 
     _asked(options)  # bad options are refused before the file is read
@@ -110,30 +110,18 @@ def _record(found: Any, options: argparse.Namespace, seconds: float) -> dict[str
         {k: None if v != v or v == float("inf") else v for k, v in s._asdict().items()}
         for s in found.standings
     ]
+    best = {"model": found.best_model_, "rank": found.best_rank_, "biases": found.best_biases_}
     return {
-        "kind": "compare",
-        "command": _command(options),
-        "data": options.data,
-        "long": options.long,
-        "asked": _asked(options),
-        "shape": list(found.X.shape),
-        "observed": found.X.n_observed,
-        "best": {
-            "model": found.best_model_,
-            "rank": found.best_rank_,
-            "biases": found.best_biases_,
-        },
-        "recommendation": found.recommendation,
-        "ranking": plain,
-        "excluded": found.excluded,
-        "notes": found.notes,
-        "seconds": seconds,
+        "kind": "compare", "command": _command(options), "data": options.data,
+        "long": options.long, "asked": _asked(options), "shape": list(found.X.shape),
+        "observed": found.X.n_observed, "best": best, "recommendation": found.recommendation,
+        "ranking": plain, "excluded": found.excluded, "notes": found.notes, "seconds": seconds,
         "versions": versions(),
-    }
+    }  # fmt: skip
 
 
 def _write(found: Any, folder: Path, options: argparse.Namespace, seconds: float) -> list[Path]:
-    from bayesmf.experiments.tables import write_json, write_table
+    from bayesmf._files import write_json, write_table
 
     rows = [tuple(standing) for standing in found.standings]
     written = write_table(folder, "ranking", found.standings[0]._fields, rows)

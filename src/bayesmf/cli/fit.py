@@ -19,15 +19,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bayesmf._errors import ConvergenceWarning, DataError, ModelError, nearest
-from bayesmf.cli.tools import command, positive
+from bayesmf.cli._tools import command, positive
 
 if TYPE_CHECKING:
-    from bayesmf.diagnostics import Summary
+    from bayesmf.data.observed import Array, ObservedMatrix
     from bayesmf.estimators import BayesianMF
-    from bayesmf.observed import Array, ObservedMatrix
+    from bayesmf.posterior.diagnostics import Summary
 
 FILES = ("completed.csv", "std.csv", "lower.csv", "upper.csv", "posterior.nc", "run.json")
-_TOO_FEW = 20  # draws, with which chains cannot be compared
 _SCREENED = 100_000  # cells that are looked at for the verdict
 # Cells of a spreadsheet that begin like this are taken for formulas; negative numbers are not.
 _FORMULA = re.compile(r"[=+@\t]|-(?!\d+\.?\d*$)")
@@ -157,7 +156,7 @@ def _changes(options: argparse.Namespace) -> dict[str, Any]:
     """The hyperparameters that were set; unknown names are refused before anything is read."""
     import numpy as np
 
-    from bayesmf.presets import as_model, hyperparameters
+    from bayesmf.model.presets import as_model, hyperparameters
 
     known = hyperparameters(options.model)
     for name, _ in options.set:
@@ -258,11 +257,7 @@ def _write_tables(folder: Path, X: ObservedMatrix, estimator: BayesianMF, level:
 
 def _write_table(path: Path, X: ObservedMatrix, table: Array, observed: Array) -> None:
     """A table with labels: what was observed to the last digit, the rest to the eighth."""
-    labels = [
-        range(n) if names is None else names
-        for n, names in zip(X.shape, (X.row_labels, X.col_labels), strict=True)
-    ]
-    rows, cols = ([_harmless(str(label)) for label in side] for side in labels)
+    rows, cols = ([_harmless(label) for label in side] for side in X.names())
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["", *cols])
@@ -292,38 +287,30 @@ def _record(
     options: argparse.Namespace, X: ObservedMatrix, estimator: BayesianMF, changes: dict[str, Any]
 ) -> dict[str, Any]:
     from bayesmf._versions import versions
-    from bayesmf.presets import hyperparameters
-    from bayesmf.storage import fingerprint
+    from bayesmf.model.presets import hyperparameters
 
     posterior = estimator.posterior_
     settings = posterior.settings
-    precision = posterior.draws.get("noise_precision")
+    likelihood = posterior.model.likelihood
+    asked = ("seed", "biases", "center", "level", "output", "long", "row_labels")
     record = {
-        "kind": "fit",
-        "data": options.data,
-        "shape": X.shape,
-        "observed": X.n_observed,
-        "fingerprint": fingerprint(X),
-        "model": options.model,
+        "kind": "fit", "data": options.data, "shape": X.shape, "observed": X.n_observed,
+        "fingerprint": X.fingerprint(), "model": options.model,
         "hyperparameters": hyperparameters(options.model) | changes,
-        "resolved": repr(posterior.model),
-        "rank": estimator.n_components_,
+        "resolved": repr(posterior.model), "rank": estimator.n_components_,
         "rank_asked": options.rank,
         "effective_rank": estimator.effective_rank_ if options.rank == "auto" else None,
         "cv_errors": getattr(estimator, "cv_errors_", None),
         **{name: settings[name] for name in ("draws", "burn_in", "thin", "chains")},
-        **{
-            name: getattr(options, name)
-            for name in ("seed", "biases", "center", "level", "output", "long", "row_labels")
-        },
-        "noise_sd": None if precision is None else float((precision**-0.5).mean()),
+        **{name: getattr(options, name) for name in asked},
+        "likelihood": likelihood.name,
+        "noise_sd": likelihood.noise_sd(posterior.likelihood_values()),
         "train_mse": float(posterior.train_mse[:, settings["burn_in"] :].mean()),
         "interrupted": posterior.interrupted,
         "notes": [*_notes(options, X), *posterior.notes],
-        "diagnosis": _diagnosis(posterior.summary(screen=_SCREENED)),
-        "versions": versions(),
+        "diagnosis": _diagnosis(posterior.summary(screen=_SCREENED)), "versions": versions(),
         "seconds": {"sampling": float(posterior.seconds.sum())},
-    }
+    }  # fmt: skip
     return _plain(record)
 
 
@@ -349,12 +336,15 @@ def _notes(options: argparse.Namespace, X: ObservedMatrix) -> Iterable[str]:
 
 
 def _diagnosis(summary: Summary) -> dict[str, Any]:
-    few = summary.draws < _TOO_FEW
-    verdict = "The chains agree." if summary.trusted else "Do not trust this run yet."
+    from bayesmf.posterior.diagnostics import TOO_FEW
+
+    few = summary.draws < TOO_FEW
     cells = summary.cell_rhat
     return {
         "trusted": None if few else summary.trusted,
-        "verdict": "There are too few draws to tell whether the chains agree." if few else verdict,
+        "verdict": "There are too few draws to tell whether the chains agree."
+        if few
+        else summary.verdict,
         "advice": [] if few else summary.advice,
         "quantities": [asdict(quantity) for quantity in summary.quantities],
         "cells": {"screened": cells.size, "largest_rhat": cells.max() if cells.size else None},
@@ -387,7 +377,11 @@ def _summary(record: dict[str, Any]) -> Iterator[str]:
     )
     noise = record["noise_sd"]
     yield (
-        ("Poisson noise" if noise is None else f"Noise of standard deviation {noise:.4g}")
+        (
+            f"{record['likelihood']} noise"
+            if noise is None
+            else f"Noise of standard deviation {noise:.4g}"
+        )
         + f"; mean squared error on the observed cells {record['train_mse']:.4g}."
     )
     yield " ".join([record["diagnosis"]["verdict"], *record["diagnosis"]["advice"]])

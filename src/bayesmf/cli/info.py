@@ -9,42 +9,26 @@ import platform
 import time
 from typing import Any
 
-from bayesmf.cli.tools import command
+from bayesmf.cli._tools import command
 
 _OPTIONAL = {
-    "pandas": "tables",
-    "pyarrow": "Parquet files",
-    "xarray": "saving posteriors",
-    "h5netcdf": "saving posteriors",
-    "pooch": "downloads",
-    "matplotlib": "figures",
+    "pandas": "tables", "pyarrow": "Parquet files", "xarray": "saving posteriors",
+    "h5netcdf": "saving posteriors", "pooch": "downloads", "matplotlib": "figures",
     "distributed": "Dask clusters",
-}
+}  # fmt: skip
 
 
 def add(commands: Any) -> None:
     """Add the commands of this module."""
     for name, run, text, more in (
-        (
-            "datasets",
-            _datasets,
-            "list the known matrices and whether they are here",
-            "Matrices are looked for in the folder that BAYESMF_DATA names, then in the cache.",
-        ),
-        (
-            "models",
-            _models,
-            "list the models, their settings and what each is good for",
-            "A setting is changed with bayesmf fit --set name=value; none means that the rank\n"
-            "or the data decide.",
-        ),
-        (
-            "doctor",
-            _doctor,
-            "check the installation and tell what a bug report should say",
-            "Ends with 1 if the check failed.",
-        ),
-    ):
+        ("datasets", _datasets, "list the known matrices and whether they are here",
+         "Matrices are looked for in the folder that BAYESMF_DATA names, then in the cache."),
+        ("models", _models, "list the models, their settings and what each is good for",
+         "A setting is changed with bayesmf fit --set name=value; none means that the rank\n"
+         "or the data decide."),
+        ("doctor", _doctor, "check the installation and tell what a bug report should say",
+         "Ends with 1 if the check failed."),
+    ):  # fmt: skip
         parser = command(commands, name, run, text, more)
         parser.add_argument("--json", action="store_true", help="print JSON")
 
@@ -55,18 +39,11 @@ def _datasets(options: argparse.Namespace) -> int:
     rows = []
     for name, entry in CATALOGUE.items():
         n, m = entry.shape
-        rows.append(
-            {
-                "name": name,
-                "rows": n,
-                "columns": m,
-                "observed": entry.n_observed / (n * m),
-                "present": present(name),
-                "title": entry.title,
-                "licence": entry.licence,
-                "source": entry.source,
-            }
-        )
+        rows.append({
+            "name": name, "rows": n, "columns": m, "observed": entry.n_observed / (n * m),
+            "present": present(name), "title": entry.title, "licence": entry.licence,
+            "source": entry.source,
+        })  # fmt: skip
     if options.json:
         print(json.dumps(rows, indent=1))
         return 0
@@ -81,20 +58,16 @@ def _datasets(options: argparse.Namespace) -> int:
 
 
 def _models(options: argparse.Namespace) -> int:
-    from bayesmf.presets import PRESETS, hyperparameters, preset
+    from bayesmf.model.presets import PRESETS, hyperparameters, preset
 
     rows: list[dict[str, Any]] = [
         {
-            "name": name,
-            "likelihood": row.likelihood.name,
-            "rows": _prior(preset(name).rows),
-            "columns": _prior(preset(name).cols),
-            "support": row.group if row.likelihood.name != "Poisson" else "nonnegative",
-            "hyperparameters": hyperparameters(name),
-            "good_for": row.good_for,
+            "name": name, "likelihood": row.likelihood.name, "rows": _prior(preset(name).rows),
+            "columns": _prior(preset(name).cols), "support": _support(preset(name)),
+            "hyperparameters": hyperparameters(name), "good_for": row.good_for,
         }
         for name, row in PRESETS.items()
-    ]
+    ]  # fmt: skip
     if options.json:
         print(json.dumps(rows, indent=1))
         return 0
@@ -108,11 +81,16 @@ def _models(options: argparse.Namespace) -> int:
     return 0
 
 
+def _support(model: Any) -> str:
+    """Where the factors of a model lie."""
+    return ("real-valued", "semi-nonnegative", "nonnegative")[sum(model.nonnegative)]
+
+
 def _prior(prior: Any) -> str:
     """A prior in words: its class, and that of its hyperprior if it has one."""
     name = type(prior).__name__
     for value in vars(prior).values():
-        if type(value).__module__ == "bayesmf.hyperpriors":
+        if type(value).__module__ == "bayesmf.priors.hyperpriors":
             return f"{name} with {type(value).__name__}"
     return name
 
@@ -122,21 +100,18 @@ def _setting(value: Any) -> str:
 
 
 def _doctor(options: argparse.Namespace) -> int:
-    from bayesmf import _jit, _threads
+    from bayesmf import _threads
     from bayesmf._versions import version, versions
     from bayesmf.datasets import CATALOGUE, present
+    from bayesmf.kernels.compile import CACHE
 
     found: dict[str, Any] = {
-        "versions": versions(),
-        "optional": {name: version(name) for name in _OPTIONAL},
-        "platform": platform.platform(),
-        "cores": os.cpu_count(),
-        "threads": _threads.count(-1),
-        "kernel_cache": None if _jit._CACHE is None else str(_jit._CACHE),
+        "versions": versions(), "optional": {name: version(name) for name in _OPTIONAL},
+        "platform": platform.platform(), "cores": os.cpu_count(), "threads": _threads.count(-1),
+        "kernel_cache": None if CACHE is None else str(CACHE),
         "BAYESMF_DATA": os.environ.get("BAYESMF_DATA"),
-        "datasets": [name for name in CATALOGUE if present(name)],
-        "check": _self_check(),
-    }
+        "datasets": [name for name in CATALOGUE if present(name)], "check": _self_check(),
+    }  # fmt: skip
     if options.json:
         print(json.dumps(found, indent=1))
     else:

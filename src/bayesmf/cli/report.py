@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bayesmf._errors import DataError
-from bayesmf.cli.tools import command
+from bayesmf.cli._tools import command
 
 
 def add(commands: Any) -> None:
@@ -60,12 +60,11 @@ def _record(folder: Path) -> dict[str, Any]:
 
 
 def _of_fit(folder: Path, record: dict[str, Any], X: Any, path: Path, name: str) -> None:
-    from bayesmf.comparison.page import write_fit
     from bayesmf.estimators import BayesianMF
-    from bayesmf.posterior import Posterior
-    from bayesmf.storage import fingerprint
+    from bayesmf.posterior.posterior import Posterior
+    from bayesmf.report.gather import write_fit
 
-    if fingerprint(X) != record["fingerprint"]:
+    if X.fingerprint() != record["fingerprint"]:
         raise DataError(f"The data in {name} are not those of the run in {folder}; give --data.")
     posterior = Posterior.load(folder / "posterior.nc")
     mf = BayesianMF.from_posterior(posterior, X, record["center"])
@@ -73,7 +72,7 @@ def _of_fit(folder: Path, record: dict[str, Any], X: Any, path: Path, name: str)
 
 
 def _of_comparison(folder: Path, record: dict[str, Any], X: Any, path: Path, name: str) -> None:
-    from bayesmf.comparison import compare
+    from bayesmf.comparison.compare import compare
 
     asked = record["asked"]
     found = compare(X, **asked, store=folder / "trials", n_jobs=-1)

@@ -1,28 +1,21 @@
-"""The report of a fit, or of a comparison and its best fit: numbers gathered for the page."""
+"""The report of a comparison and of its best fit: numbers gathered for the page."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bayesmf._versions import versions
-from bayesmf.comparison.inspection import inspect
 from bayesmf.comparison.trials import BASELINES
-from bayesmf.estimators import BayesianMF
-from bayesmf.observed import ObservedMatrix
-from bayesmf.presets import COUNTS, NONNEGATIVE, PRESETS, REAL, SEMI
-from bayesmf.report import Factor, Histogram, RankingRow, ReportData, Surprise, write
+from bayesmf.model.presets import COUNTS, NONNEGATIVE, PRESETS, REAL, SEMI
+from bayesmf.report import RankingRow, ReportData, write
+from bayesmf.report.gather import describe
 
 if TYPE_CHECKING:
+    from bayesmf.comparison.compare import Comparison
     from bayesmf.comparison.race import Standing
-    from bayesmf.comparison.result import Comparison
 
-LARGEST = 300  # rows and columns of the matrix that are drawn
-SURPRISES = 15
-LOADINGS = 8  # names shown for each side of a factor
-FACTORS = 6
 _KINDS = {REAL: "real", NONNEGATIVE: "nonnegative", SEMI: "semi-nonnegative", COUNTS: "counts"}
 
 
@@ -34,118 +27,19 @@ def write_page(found: Comparison, path: str | Path, title: str, **settings: obje
         "candidate ranks": ", ".join(map(str, trial.ranks)), "draws": trial.draws,
         "burn-in": trial.burn_in, "seed": trial.seed,
     }  # fmt: skip
-    parts = describe(found.best_estimator_, found.X)
-    write(
-        ReportData(
-            title=title,
-            subtitle=f"{found.best_model_} with rank {found.best_rank_}, the best of "
-            f"{len(found.lanes)} models",
-            settings={**own, **settings},
-            recommendation=found.recommendation,
-            ranking=[_row(standing) for standing in found.standings],
-            excluded=found.excluded,
-            rank_curves={
-                model: [(k, e, None if np.isnan(s) else s) for k, e, s in curve]
-                for model, curve in found.rank_curves().items()
-            },
-            calibration=found.calibration,
-            **parts,
-        ),
-        path,
-    )
-
-
-def write_fit(
-    mf: BayesianMF, X: ObservedMatrix, path: str | Path, title: str, **settings: object
-) -> None:
-    """Write the report of a single fit."""
-    own = {"model": mf.posterior_.model.name, "rank": mf.n_components_, **mf.posterior_.settings}
-    subtitle = f"{own['model']} with rank {own['rank']}"
-    page = ReportData(title=title, subtitle=subtitle, settings={**own, **settings},
-                      **describe(mf, X))  # fmt: skip
-    write(page, path)
-
-
-def describe(mf: BayesianMF, X: ObservedMatrix) -> dict[str, Any]:
-    """What a report says about the data and a fit to them."""
-    mean, std, (low, high) = mf.predict(return_std=True, quantiles=[0.05, 0.95])
-    values = X.to_array()
-    rows, cols = (_some(n) for n in X.shape)
-    labels = [
-        [str(i) for i in range(n)] if names is None else [str(name) for name in names]
-        for n, names in zip(X.shape, (X.row_labels, X.col_labels), strict=True)
-    ]
-    summary = mf.posterior_.summary(screen=100_000)
-    left_out = "" if (len(rows), len(cols)) == X.shape else (
-        f"Of {X.shape[0]} rows and {X.shape[1]} columns, {len(rows)} and {len(cols)} are shown."
+    parts = describe(found.fit_best(), found.X)
+    best = f"{found.best_model_} with rank {found.best_rank_}"
+    curves = {
+        model: [(k, e, None if np.isnan(s) else s) for k, e, s in curve]
+        for model, curve in found.rank_curves().items()
+    }
+    page = ReportData(
+        title=title, subtitle=f"{best}, the best of {len(found.lanes)} models",
+        settings={**own, **settings}, recommendation=found.recommendation,
+        ranking=[_row(standing) for standing in found.standings], excluded=found.excluded,
+        rank_curves=curves, calibration=found.calibration, **parts,
     )  # fmt: skip
-    part = np.ix_(rows, cols)
-    return {
-        "versions": versions(),
-        "shape": X.shape,
-        "n_observed": X.n_observed,
-        "row_labels": [labels[0][i] for i in rows],
-        "col_labels": [labels[1][j] for j in cols],
-        "histogram": _histogram(X.rows.values),
-        "warnings": inspect(X),
-        "note": left_out,
-        "mean": mean[part],
-        "std": std[part],
-        "observed": ~np.isnan(values[part]),
-        "values": values[part],
-        "surprises": _surprises(values, mean, std, low, high, labels),
-        "factors": _factors(mf, labels),
-        "diagnosis": " ".join(
-            ["The chains agree." if summary.trusted else "Do not trust this run yet.",
-             *summary.advice]
-        ),
-        "diagnostics": summary.quantities,
-    }  # fmt: skip
-
-
-def _some(n: int) -> np.ndarray:
-    """Positions that are drawn: all, or as many as fit, spread evenly."""
-    return np.arange(n) if n <= LARGEST else np.linspace(0, n - 1, LARGEST).round().astype(int)
-
-
-def _histogram(values: np.ndarray) -> Histogram:
-    whole = bool((values % 1 == 0).all()) and np.ptp(values) <= 60
-    bins: Any = np.arange(values.min() - 0.5, values.max() + 1.5) if whole else 40
-    counts, edges = np.histogram(values, bins)
-    return Histogram(edges.tolist(), counts.tolist())
-
-
-def _surprises(
-    values: np.ndarray, mean: np.ndarray, std: np.ndarray, low: np.ndarray, high: np.ndarray,
-    labels: list[list[str]],
-) -> list[Surprise]:  # fmt: skip
-    """Observed cells farthest from what was fitted, in standard deviations."""
-    score = np.nan_to_num(np.abs(values - mean) / np.maximum(std, 1e-300))
-    outside = np.where((values < low) | (values > high), score, 0.0)
-    found = []
-    for cell in np.argsort(-outside, axis=None)[:SURPRISES]:
-        i, j = np.unravel_index(cell, outside.shape)
-        if outside[i, j] > 0:
-            numbers = (float(x[i, j]) for x in (values, mean, low, high))
-            found.append(Surprise(labels[0][i], labels[1][j], *numbers))
-    return found
-
-
-def _factors(mf: BayesianMF, labels: list[list[str]]) -> list[Factor]:
-    """The largest aligned factors with the rows and columns that weigh most."""
-    U, V = (side.mean(axis=0) for side in mf.posterior_.align())
-    size = np.sum(U**2, axis=0) * np.sum(V**2, axis=0)
-    share = size / max(size.sum(), 1e-300)
-    return [
-        Factor(float(share[k]), *(_loadings(F[:, k], names)
-                                  for F, names in zip((U, V), labels, strict=True)))
-        for k in np.argsort(-share)[:FACTORS]
-    ]  # fmt: skip
-
-
-def _loadings(column: np.ndarray, names: list[str]) -> list[tuple[str, float]]:
-    most = np.argsort(-np.abs(column))[:LOADINGS]
-    return [(names[i], float(column[i])) for i in most[np.argsort(-column[most])]]
+    write(page, path)
 
 
 def _row(standing: Standing) -> RankingRow:

@@ -12,10 +12,10 @@ from scipy import stats
 
 from bayesmf.comparison import trials
 from bayesmf.comparison.trials import Trial
-from bayesmf.experiments.runner import run_all
-from bayesmf.experiments.store import Store
+from bayesmf.data.observed import ObservedMatrix
 from bayesmf.metrics import standard_error
-from bayesmf.observed import ObservedMatrix
+from bayesmf.tasks.runner import run_all
+from bayesmf.tasks.store import Store
 
 FAR = 1.3  # after one fold, errors so many times the best one's are out
 LEVEL = 0.05  # of the paired tests
@@ -86,7 +86,7 @@ def run(
     for fold in range(entrants[0].folds):
         running = {replace(lane.trial, fold=fold): lane for lane in lanes if not lane.stopped}
 
-        run_all(running, store, jobs, dask, report, work)
+        run_all(work, running, store, jobs, dask, report)
         for trial, record in store.records(running):
             lane = running[trial]
             lane.results.append(record["result"])

@@ -8,20 +8,21 @@ from typing import Any
 import numpy as np
 
 from bayesmf._errors import DataError
+from bayesmf.baselines import BASELINES as ALL_BASELINES
 from bayesmf.baselines import baseline
-from bayesmf.experiments.store import Work
+from bayesmf.data.observed import ObservedMatrix
 from bayesmf.metrics import mse
-from bayesmf.newrows import needed
-from bayesmf.observed import ObservedMatrix
-from bayesmf.predictive import Predictive
-from bayesmf.presets import as_model
-from bayesmf.sampling import sample_whole
+from bayesmf.model.presets import as_model
+from bayesmf.posterior.new_rows import needed
+from bayesmf.posterior.predictive import Predictive
+from bayesmf.posterior.sample import sample_whole
+from bayesmf.ranks import search
 from bayesmf.splits import Triples, fold_numbers, holdout, split_at
+from bayesmf.tasks.store import Work
 
-BASELINES = ("NMF", "row average", "column average")
+BASELINES = ALL_BASELINES[:3]  # those that a model should beat
 LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)  # of central intervals
-WORSE = 1.02  # a rank so many times worse than the best is a step too far
-STEPS = 2  # of them in a row end the search
+PATIENCE = 2  # ranks in a row that are a step too far end the search
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class Trial(Work):
 
     @property
     def place(self) -> tuple[str, ...]:
-        return (self.model.replace(" ", "_"),)
+        return (self.model,)
 
     @property
     def name(self) -> str:
@@ -78,14 +79,7 @@ def _search(trial: Trial, train: ObservedMatrix) -> dict[int, float]:
         part, test = holdout(train, 0.15, np.random.SeedSequence([trial.seed, trial.fold]))
     except DataError:  # too few entries to spare any
         return {trial.ranks[0]: 0.0}
-    errors: dict[int, float] = {}
-    beyond = 0
-    for rank in trial.ranks:
-        errors[rank] = _quick_error(trial, part, test, rank)
-        beyond = beyond + 1 if errors[rank] > WORSE * min(errors.values()) else 0
-        if beyond == STEPS:
-            break
-    return errors
+    return search(trial.ranks, lambda rank: _quick_error(trial, part, test, rank), PATIENCE)
 
 
 def _quick_error(trial: Trial, train: ObservedMatrix, test: Triples, rank: int) -> float:
@@ -114,11 +108,7 @@ def _judge(trial: Trial, train: ObservedMatrix, test: Triples, rank: int) -> dic
         train, model, rank, draws=trial.draws, burn_in=trial.burn_in, random_state=seed,
         keep=needed(model), cells=test[:2],
     )  # fmt: skip
-    tau = posterior.draws.get("noise_precision")
-    rows, cols = (np.zeros(n) for n in train.shape)
-    predictive = Predictive(
-        *posterior.predictors(), None if tau is None else tau.ravel(), rows, cols, (trial.seed,)
-    )
+    predictive = Predictive.of(posterior, seed=(trial.seed,))
     cells, values = (test[0], test[1]), test[2]
     bounds = predictive.quantiles(
         [0.5 * (1 + s * level) for s in (-1, 1) for level in LEVELS], cells

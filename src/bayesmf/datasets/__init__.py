@@ -17,16 +17,7 @@ from bayesmf.datasets.loaders import (
 )
 
 __all__ = [
-    "CATALOGUE",
-    "NOISE_SD",
-    "Dataset",
-    "fetch_ccle",
-    "fetch_ctrp",
-    "fetch_gdsc",
-    "fetch_methylation",
-    "fetch_movielens",
-    "load",
-    "load_digits",
-    "load_drug_sensitivity",
+    "CATALOGUE", "NOISE_SD", "Dataset", "fetch_ccle", "fetch_ctrp", "fetch_gdsc",
+    "fetch_methylation", "fetch_movielens", "load", "load_digits", "load_drug_sensitivity",
     "present",
-]
+]  # fmt: skip

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from bayesmf._errors import DataError
-from bayesmf.observed import Array, FloatArray, ObservedMatrix
+from bayesmf.data.observed import Array, FloatArray, ObservedMatrix
 
 ROWS, COLS = 0, 1
 LEAST = 3  # rows and columns with fewer values were left out of the study

@@ -8,11 +8,11 @@ from functools import partial
 from pathlib import Path
 
 from bayesmf._errors import DataError, nearest
+from bayesmf.data.observed import FloatArray, ObservedMatrix, Shape
 from bayesmf.datasets import drugs, embedded, methylation
 from bayesmf.datasets._files import VARIABLE, fetch_archive, folders
 from bayesmf.datasets._tables import ROWS
 from bayesmf.datasets.movielens import movielens
-from bayesmf.observed import FloatArray, ObservedMatrix, Shape
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,43 +68,53 @@ _GROUPLENS = (
     "nor used commercially without permission."
 )
 _HARPER = "Harper and Konstan (2015), doi:10.1145/2827872"
-_CCLE_TERMS = f"Terms of use of the Broad Institute. {_BY_HAND}"
-_CCLE_SOURCE = f"Barretina et al. (2012), https://depmap.org/portal; tables of the study: {_STUDY}"
+_GDSC_FILES = ("gdsc/ic50.txt", "gdsc/cell_lines.txt", "gdsc/drugs.txt")
+_CTRP_FILES = (
+    "ctrp/v20.data.curves_post_qc.txt", "ctrp/v20.meta.per_experiment.txt",
+    "ctrp/v20.meta.per_cell_line.txt", "ctrp/v20.meta.per_compound.txt",
+)  # fmt: skip
 _CCLE_LABELS = ("ccle/cell_lines.txt", "ccle/drugs.txt")
 _CCLE_LIST = ("ccle/CCLE_NP24.2009_Drug_data_2015.02.24.csv",)
-_TCGA_TERMS = f"Open-access data of The Cancer Genome Atlas, to be cited. {_BY_HAND}"
-_TCGA_SOURCE = f"Koboldt et al. (2012), https://gdc.cancer.gov; files of the study: {_STUDY}"
 _DRIVERS = "methylation/intogen-BRCA-drivers-data.geneid"
 
+# What the entries of a family have in common.
+_drugs = partial(Entry, rows="cell lines", cols="drugs")
+_ccle = partial(
+    _drugs,
+    licence=f"Terms of use of the Broad Institute. {_BY_HAND}",
+    source=f"Barretina et al. (2012), https://depmap.org/portal; tables of the study: {_STUDY}",
+)
+_movielens = partial(Entry, rows="users", cols="films", licence=_GROUPLENS)
+_methylation = partial(
+    Entry,
+    rows="genes",
+    cols="patients",
+    shape=(160, 254),
+    n_observed=40_640,
+    licence=f"Open-access data of The Cancer Genome Atlas, to be cited. {_BY_HAND}",
+    source=f"Koboldt et al. (2012), https://gdc.cancer.gov; files of the study: {_STUDY}",
+)
+
 CATALOGUE: dict[str, Entry] = {
-    "GDSC": Entry(
+    "GDSC": _drugs(
         title="Genomics of Drug Sensitivity in Cancer, release 5, IC50",
         description=(
             "Micromolar IC50 capped at 100; cell lines with fewer than three values dropped, "
             "truncated to integers. Raw: 707 cell lines, real values, capped as well."
         ),
-        rows="cell lines",
-        cols="drugs",
         shape=(705, 139),
         n_observed=79_259,
         licence=f"Terms of use of the Wellcome Sanger Institute. {_BY_HAND}",
         source=(f"Yang et al. (2013), https://www.cancerrxgene.org; tables of the study: {_STUDY}"),
-        recipes=(
-            Recipe(
-                ("gdsc/ic50.txt", "gdsc/cell_lines.txt", "gdsc/drugs.txt"),
-                partial(drugs.prepared, sparse=(ROWS,)),
-            ),
-        ),
+        recipes=(Recipe(_GDSC_FILES, partial(drugs.prepared, sparse=(ROWS,))),),
     ),
-    "CTRP": Entry(
+    "CTRP": _drugs(
         title="Cancer Therapeutics Response Portal, version 2, EC50",
         description=(
             "Micromolar EC50 capped at 100 and truncated to integers; cell lines without any "
             "value dropped. Of several curves for a cell line and a drug the last in the file "
             "counts. Raw: all cell lines, neither capped nor truncated."
         ),
-        rows="cell lines",
-        cols="drugs",
         shape=(887, 545),
         n_observed=387_130,
         licence=f"Open-access data of the CTD² Network, to be acknowledged. {_BY_HAND}",
@@ -112,33 +122,19 @@ CATALOGUE: dict[str, Entry] = {
             "Seashore-Ludlow et al. (2015), archive CTRPv2.0_2015_ctd2_ExpandedDataset.zip at "
             "https://ctd2-data.nci.nih.gov/Public/Broad/CTRPv2.0_2015_ctd2_ExpandedDataset"
         ),
-        recipes=(
-            Recipe(
-                (
-                    "ctrp/v20.data.curves_post_qc.txt",
-                    "ctrp/v20.meta.per_experiment.txt",
-                    "ctrp/v20.meta.per_cell_line.txt",
-                    "ctrp/v20.meta.per_compound.txt",
-                ),
-                drugs.ctrp,
-            ),
-        ),
+        recipes=(Recipe(_CTRP_FILES, drugs.ctrp),),
     ),
-    "CCLE_IC50": Entry(
+    "CCLE_IC50": _ccle(
         title="Cancer Cell Line Encyclopedia, IC50",
         description="Micromolar IC50, at most 8, truncated to integers. Raw: real values.",
-        rows="cell lines",
-        cols="drugs",
         shape=(504, 24),
         n_observed=11_670,
-        licence=_CCLE_TERMS,
-        source=_CCLE_SOURCE,
         recipes=(  # the two give the same matrix
             Recipe(("ccle/ic50.txt", *_CCLE_LABELS), drugs.prepared),
             Recipe(_CCLE_LIST, partial(drugs.ccle_list, measure="IC50 (uM)")),
         ),
     ),
-    "CCLE_EC50": Entry(
+    "CCLE_EC50": _ccle(
         title="Cancer Cell Line Encyclopedia, EC50, as the study used it",
         description=(
             "Micromolar EC50, cell lines with fewer than three values dropped, truncated to "
@@ -146,93 +142,67 @@ CATALOGUE: dict[str, Entry] = {
             "filled); CCLE_EC50_clean is without them. Raw: 504 cell lines, 426 artefacts near "
             "1e-314."
         ),
-        rows="cell lines",
-        cols="drugs",
         shape=(502, 24),
         n_observed=7_622,
-        licence=_CCLE_TERMS,
-        source=_CCLE_SOURCE,
         recipes=(
             Recipe(("ccle/ec50.txt", *_CCLE_LABELS), partial(drugs.prepared, sparse=(ROWS,))),
         ),
     ),
-    "CCLE_EC50_clean": Entry(
+    "CCLE_EC50_clean": _ccle(
         title="Cancer Cell Line Encyclopedia, EC50, from the published list",
         description=(
             "Micromolar EC50, cell lines with fewer than three values dropped, truncated to "
             "integers. Raw: 504 cell lines, 7200 real values."
         ),
-        rows="cell lines",
-        cols="drugs",
         shape=(501, 24),
         n_observed=7_195,
-        licence=_CCLE_TERMS,
-        source=_CCLE_SOURCE,
         recipes=(
             Recipe(_CCLE_LIST, partial(drugs.ccle_list, measure="EC50 (uM)", sparse=(ROWS,))),
         ),
     ),
-    "MovieLens_100K": Entry(
+    "MovieLens_100K": _movielens(
         title="MovieLens 100K ratings",
         description=(
             "Ratings from 1 to 5; users, then films, then users with fewer than three ratings "
             "dropped. Raw: all 1682 films."
         ),
-        rows="users",
-        cols="films",
         shape=(943, 1473),
         n_observed=99_723,
-        licence=_GROUPLENS,
         source=f"{_HARPER}, https://grouplens.org/datasets/movielens/100k",
         recipes=(Recipe(("movielens/ml-100k/u.data", "movielens/ml-100k/u.item"), movielens),),
         url="https://files.grouplens.org/datasets/movielens/ml-100k.zip",
         known_hash="md5:0e33842e24a9c977be4e0107933c0723",
     ),
-    "MovieLens_1M": Entry(
+    "MovieLens_1M": _movielens(
         title="MovieLens 1M ratings",
         description=(
             "Ratings from 1 to 5; users, then films, then users with fewer than three ratings "
             "dropped. Raw: all films, rated or not."
         ),
-        rows="users",
-        cols="films",
         shape=(6040, 3503),
         n_observed=999_917,
-        licence=_GROUPLENS,
         source=f"{_HARPER}, https://grouplens.org/datasets/movielens/1m",
         recipes=(Recipe(("movielens/ml-1m/ratings.dat", "movielens/ml-1m/movies.dat"), movielens),),
         url="https://files.grouplens.org/datasets/movielens/ml-1m.zip",
         known_hash="md5:c4d9eecfca2ab87c1945afe126590906",
     ),
-    "Methylation_GM": Entry(
+    "Methylation_GM": _methylation(
         title="Gene body methylation of breast cancer driver genes",
         description=(
             "Methylated shares of 160 genes times 20, truncated to integers. The study's integer "
             "table has no names: genes and patients are numbered. Raw: shares of all genes."
         ),
-        rows="genes",
-        cols="patients",
-        shape=(160, 254),
-        n_observed=40_640,
-        licence=_TCGA_TERMS,
-        source=_TCGA_SOURCE,
         recipes=(
             Recipe(("methylation/matched_methylation_geneBody", _DRIVERS), methylation.shares),
             Recipe(("methylation/gene_body_integer.txt",), methylation.integers),
         ),
     ),
-    "Methylation_PM": Entry(
+    "Methylation_PM": _methylation(
         title="Promoter methylation of breast cancer driver genes",
         description=(
             "Methylated shares of 160 genes times 20, truncated to integers. Raw: shares of all "
             "genes."
         ),
-        rows="genes",
-        cols="patients",
-        shape=(160, 254),
-        n_observed=40_640,
-        licence=_TCGA_TERMS,
-        source=_TCGA_SOURCE,
         recipes=(
             Recipe(("methylation/matched_methylation_genePromoter", _DRIVERS), methylation.shares),
         ),
@@ -248,7 +218,7 @@ CATALOGUE: dict[str, Entry] = {
         source="Alpaydin and Kaynak (1998), doi:10.24432/C50P49, by way of scikit-learn",
         recipes=(Recipe((), embedded.digits),),
     ),
-    "drug_sensitivity": Entry(
+    "drug_sensitivity": _drugs(
         title="Simulated drug sensitivities",
         description=(
             "Logarithms of IC50 in nanomolar, all positive: a mean, effects of cell lines and "
@@ -256,8 +226,6 @@ CATALOGUE: dict[str, Entry] = {
             f"{embedded.NOISE_SD}. A quarter is missing: the last 12 drugs were tested on half "
             "of the cell lines, and one test in eight failed. The truth is known."
         ),
-        rows="cell lines",
-        cols="drugs",
         shape=(embedded.N_LINES, embedded.N_DRUGS),
         n_observed=3_627,
         licence="As the package.",

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from bayesmf._errors import DataError
+from bayesmf.data.observed import ObservedMatrix
 from bayesmf.datasets._tables import ROWS, labelled, lines, number, numbers, records, study, unique
-from bayesmf.observed import ObservedMatrix
 
 _CAP = 100.0  # micromolar
 _CCLE_NAMES = ("Primary Cell Line Name", "Compound")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bayesmf.observed import FloatArray, ObservedMatrix
+from bayesmf.data.observed import FloatArray, ObservedMatrix
 
 N_LINES, N_DRUGS, RANK = 120, 40, 4
 NOISE_SD = 0.5  # of the simulated drug sensitivities

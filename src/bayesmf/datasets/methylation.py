@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from bayesmf._errors import DataError
+from bayesmf.data.observed import ObservedMatrix
 from bayesmf.datasets._tables import labelled, lines, numbers, unique
-from bayesmf.observed import ObservedMatrix
 
 _TIMES = 20.0  # the study multiplied the shares by this before truncation
 

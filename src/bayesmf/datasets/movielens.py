@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from bayesmf._errors import DataError
+from bayesmf.data.observed import ObservedMatrix
 from bayesmf.datasets._tables import COLS, ROWS, lines, numbers, study, unique
-from bayesmf.observed import ObservedMatrix
 
 _ENCODING = "latin-1"
 

@@ -10,10 +10,11 @@ import math
 
 import numpy as np
 
-from bayesmf._jit import LANES, at, kernel, load, plus_product, splat, store, total
-from bayesmf.kernels.linalg import NEAR, fetch_ahead
+from bayesmf.kernels.compile import kernel
+from bayesmf.kernels.prefetch import NEAR, prefetch_row
 from bayesmf.kernels.random import seed_stream, uniform
 from bayesmf.kernels.special import binomial
+from bayesmf.kernels.vectors import LANES
 
 
 @kernel
@@ -35,34 +36,34 @@ def _weights(u, v, K, w):
 
 @kernel
 def _split_few(s, count, w, K, cumulative, row_sum, col_sum):
-    """Throw the units of a very small count: the category is the number of bounds passed."""
+    """Split a very small count trial by trial: the factor is the number of bounds passed."""
     total = 0.0
     for k in range(K):
         total += w[k]
         cumulative[k] = total
     for _ in range(count):
         u = uniform(s) * total
-        category = 0
+        factor = 0
         for k in range(K - 1):
-            category += 1 if cumulative[k] < u else 0
-        row_sum[category] += 1.0
-        col_sum[category] += 1.0
+            factor += 1 if cumulative[k] < u else 0
+        row_sum[factor] += 1.0
+        col_sum[factor] += 1.0
 
 
 @kernel
-def _split_some(s, count, w, K, throws, row_sum, col_sum):
-    """The same for a small count: bound by bound, the number of throws that pass it."""
+def _split_some(s, count, w, K, trials, row_sum, col_sum):
+    """Split a small count bound by bound: the number of trials that pass it."""
     total = 0.0
     for k in range(K):
         total += w[k]
     for t in range(count):
-        throws[t] = uniform(s) * total
+        trials[t] = uniform(s) * total
     bound, above = 0.0, np.int64(count)
     for k in range(K - 1):
         bound += w[k]
         passed = np.int64(0)
         for t in range(count):
-            passed += np.int64(throws[t] > bound)
+            passed += np.int64(trials[t] > bound)
         row_sum[k] += above - passed
         col_sum[k] += above - passed
         above = passed
@@ -96,8 +97,8 @@ def split_counts(start, stop, key, indptr, indices, values, U, V, row_sums, col_
     """
     K = U.shape[1]
     w = np.empty(K)
-    # Up to here throwing is faster than K binomial draws, as measured for K from 3 to 50.
-    work, throws = np.empty(K), np.empty(min(20 * K, 200 + 8 * K))
+    # Up to here trials are faster than K binomial draws, as measured for K from 3 to 50.
+    work, trials = np.empty(K), np.empty(min(20 * K, 200 + 8 * K))
     s = np.empty(4, np.uint64)
     far = V.size > NEAR
     for i in range(start, stop):
@@ -106,8 +107,8 @@ def split_counts(start, stop, key, indptr, indices, values, U, V, row_sums, col_
         row_sum = row_sums[i]
         for t in range(indptr[i], indptr[i + 1]):
             if far:
-                fetch_ahead(V, indices, t)
-                fetch_ahead(col_sums, indices, t)
+                prefetch_row(V, indices, t)
+                prefetch_row(col_sums, indices, t)
             count = np.int64(values[t])
             if count == 0:
                 continue
@@ -119,55 +120,22 @@ def split_counts(start, stop, key, indptr, indices, values, U, V, row_sums, col_
             _weights(u, V[j], K, w)
             if count <= LANES:
                 _split_few(s, count, w, K, work, row_sum, col_sums[j])
-            elif count <= throws.shape[0]:
-                _split_some(s, count, w, K, throws, row_sum, col_sums[j])
+            elif count <= trials.shape[0]:
+                _split_some(s, count, w, K, trials, row_sum, col_sums[j])
             else:
                 _split_large(s, count, w, K, work, row_sum, col_sums[j])
 
 
 @kernel
-def sum_factors(start, stop, indptr, indices, F, out):
-    """Set out[i] to the sum of F over the observed entries of row i."""
-    K, far = F.shape[1], F.size > NEAR
+def sum_factors(start, stop, indptr, indices, V, out):
+    """Set out[i] to the sum of V over the observed entries of row i."""
+    K, far = V.shape[1], V.size > NEAR
     for i in range(start, stop):
         total = out[i]
         total[:] = 0.0
         for t in range(indptr[i], indptr[i + 1]):
             if far:
-                fetch_ahead(F, indices, t)
-            f = F[indices[t]]
+                prefetch_row(V, indices, t)
+            f = V[indices[t]]
             for k in range(K):
                 total[k] += f[k]
-
-
-@kernel
-def multiplicative_update(start, stop, indptr, indices, values, X, F, smallest):
-    """Lee and Seung's update of rows start..stop of X for the KL objective over observed entries.
-
-    x_k is multiplied by sum_j (r_j / fit_j) f_jk / sum_j f_jk. Fits and sums below ``smallest`` are
-    taken as ``smallest``, so that 0 / 0 is never formed; a row without entries stays as it is. F
-    has rows of whole vectors.
-    """
-    K, w, far = X.shape[1], F.shape[1], F.size > NEAR
-    x, up, down = np.zeros(w), np.empty(w), np.empty(w)
-    for i in range(start, stop):
-        if indptr[i] == indptr[i + 1]:
-            continue
-        for k in range(K):
-            x[k] = X[i, k]
-        up[:] = 0.0
-        down[:] = 0.0
-        for t in range(indptr[i], indptr[i + 1]):
-            if far:
-                fetch_ahead(F, indices, t)
-            q = at(indices, t) * w
-            fit = splat(0.0)
-            for b in range(0, w, LANES):
-                fit = plus_product(fit, load(x, b), load(F, q + b))
-            ratio = splat(at(values, t) / max(total(fit), smallest))
-            for b in range(0, w, LANES):
-                f = load(F, q + b)
-                store(up, b, plus_product(load(up, b), ratio, f))
-                store(down, b, plus_product(load(down, b), splat(1.0), f))
-        for k in range(K):
-            X[i, k] *= up[k] / max(down[k], smallest)

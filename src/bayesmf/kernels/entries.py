@@ -1,6 +1,6 @@
 """One entry at a time: x_ik ~ normal or truncated normal on a residual kept for the row.
 
-All factors of a row are drawn while its residual e = r - x F^T stays in the nearest cache. The
+All factors of a row are drawn while its residual e = r - x V^T stays in the nearest cache. The
 residual is rebuilt when the row's turn comes, so nothing drifts and nothing is shared: the cost is
 O(observed * K) per half-sweep. One pass over the row's cells corrects the residual for the entry
 drawn last and sums what the next one needs. Cells are padded with zeros to pairs of vectors.
@@ -12,10 +12,14 @@ import math
 
 import numpy as np
 
-from bayesmf._jit import (
+from bayesmf.kernels.compile import kernel
+from bayesmf.kernels.linalg import padded
+from bayesmf.kernels.prefetch import NEAR, prefetch_row
+from bayesmf.kernels.random import normal, seed_stream
+from bayesmf.kernels.special import truncated_normal
+from bayesmf.kernels.vectors import (
     LANES,
     at,
-    kernel,
     load,
     minus_product,
     plus_product,
@@ -24,9 +28,6 @@ from bayesmf._jit import (
     store,
     total,
 )
-from bayesmf.kernels.linalg import NEAR, fetch_ahead, padded
-from bayesmf.kernels.random import normal, seed_stream
-from bayesmf.kernels.special import truncated_normal
 
 PAIR = 2 * LANES
 
@@ -34,34 +35,34 @@ PAIR = 2 * LANES
 @kernel
 def width(n):
     """Length of a row of n cells: whole pairs of vectors, and no large power of two."""
-    whole = padded(n, PAIR)
-    return whole + PAIR if whole % 128 == 0 else whole
+    length = padded(n, PAIR)
+    return length + PAIR if length % 128 == 0 else length
 
 
 @kernel
-def subtract_fit(x, Ft, n, e):
-    """Subtract x Ft from the first n cells of e."""
-    w = Ft.shape[1]
+def subtract_fit(x, Vt, n, e):
+    """Subtract x Vt from the first n cells of e."""
+    w = Vt.shape[1]
     for t in range(0, n, PAIR):
         e0, e1 = load(e, t), load(e, t + LANES)
         for k in range(x.shape[0]):
             c, p = splat(x[k]), k * w + t
-            e0, e1 = minus_product(e0, c, load(Ft, p)), minus_product(e1, c, load(Ft, p + LANES))
+            e0, e1 = minus_product(e0, c, load(Vt, p)), minus_product(e1, c, load(Vt, p + LANES))
         store(e, t, e0)
         store(e, t + LANES, e1)
 
 
 @kernel
-def step(change, last, k, Ft, n, weight, e):
-    """Subtract change * Ft[last] from e; return sums of w f^2 and w e f over cells, f = Ft[k]."""
-    w = Ft.shape[1]
+def step(change, last, k, Vt, n, weight, e):
+    """Subtract change * Vt[last] from e; return sums of w f^2 and w e f over cells, f = Vt[k]."""
+    w = Vt.shape[1]
     p, q = last * w, k * w
     c = splat(change)
     d0 = d1 = g0 = g1 = splat(0.0)
     for t in range(0, n, PAIR):
-        f0, f1 = load(Ft, q + t), load(Ft, q + t + LANES)
-        e0 = minus_product(load(e, t), c, load(Ft, p + t))
-        e1 = minus_product(load(e, t + LANES), c, load(Ft, p + t + LANES))
+        f0, f1 = load(Vt, q + t), load(Vt, q + t + LANES)
+        e0 = minus_product(load(e, t), c, load(Vt, p + t))
+        e1 = minus_product(load(e, t + LANES), c, load(Vt, p + t + LANES))
         store(e, t, e0)
         store(e, t + LANES, e1)
         f_w0, f_w1 = product(f0, load(weight, t)), product(f1, load(weight, t + LANES))
@@ -72,72 +73,72 @@ def step(change, last, k, Ft, n, weight, e):
 
 
 @kernel
-def squared_error(change, last, Ft, n, weight, e):
-    """Return the sum of w r^2 over cells, r = e - change * Ft[last]."""
-    p, c = last * Ft.shape[1], splat(change)
+def squared_error(change, last, Vt, n, weight, e):
+    """Return the sum of w r^2 over cells, r = e - change * Vt[last]."""
+    p, c = last * Vt.shape[1], splat(change)
     s0 = s1 = splat(0.0)
     for t in range(0, n, PAIR):
-        e0 = minus_product(load(e, t), c, load(Ft, p + t))
-        e1 = minus_product(load(e, t + LANES), c, load(Ft, p + t + LANES))
+        e0 = minus_product(load(e, t), c, load(Vt, p + t))
+        e1 = minus_product(load(e, t + LANES), c, load(Vt, p + t + LANES))
         s0 = plus_product(s0, product(load(weight, t), e0), e0)
         s1 = plus_product(s1, product(load(weight, t + LANES), e1), e1)
     return total(plus_product(s0, splat(1.0), s1))
 
 
 @kernel
-def _row(n, s, x, Ft, weight, e, tau, precision, linear, coupling, nonnegative):
+def _row(n, s, x, Vt, weight, e, tau, precision, linear, coupling, nonnegative):
     """Draw all entries of a row x in turn; e holds its values, 1 in ``weight`` marks its cells.
 
     Returns the sum of squared residuals of the new row.
     """
-    subtract_fit(x, Ft, n, e)
+    subtract_fit(x, Vt, n, e)
     row_sum = 0.0
     if coupling != 0.0:
         for k in range(x.shape[0]):
             row_sum += x[k]
     change, last = 0.0, 0
     for k in range(x.shape[0]):
-        d, g = step(change, last, k, Ft, n, weight, e)
+        d, g = step(change, last, k, Vt, n, weight, e)
         p = precision[k] + tau * d
         b = linear[k] - coupling * (row_sum - x[k]) + tau * (g + x[k] * d)
         new = truncated_normal(s, p, b) if nonnegative else b / p + normal(s) / math.sqrt(p)
         change, last = new - x[k], k
         x[k] = new
         row_sum += change
-    return squared_error(change, last, Ft, n, weight, e)
+    return squared_error(change, last, Vt, n, weight, e)
 
 
 @kernel
-def gather_row(F, indices, values, first, n, whole, place, Ft, e):
-    """Set Ft and e to factors and values of n entries from the first on, zero up to ``whole``."""
-    K = F.shape[1]
-    if F.size > NEAR:
+def gather_row(V, indices, values, first, n, length, place, Vt, e):
+    """Set Vt and e to factors and values of n entries from the first on, zero up to ``length``."""
+    K = V.shape[1]
+    if V.size > NEAR:
         for t in range(first + n, first + 2 * n):  # for the next row
-            fetch_ahead(F, indices, t)
+            prefetch_row(V, indices, t)
     for t in range(n):
         place[t] = indices[first + t] * K
         e[t] = values[first + t]
-    for t in range(n, whole):
+    for t in range(n, length):
         e[t] = 0.0
     for k in range(K):
         for t in range(n):
-            Ft[k, t] = at(F, place[t] + k)
-        for t in range(n, whole):
-            Ft[k, t] = 0.0
+            Vt[k, t] = at(V, place[t] + k)
+        for t in range(n, length):
+            Vt[k, t] = 0.0
 
 
 @kernel
 def draw_entries_sparse(
-    start, stop, key, X, indptr, indices, values, F, errors,
+    start, stop, key, U, indptr, indices, values, V, errors,
     tau, precision, linear, coupling, nonnegative,
 ):  # fmt: skip
-    """Draw rows start..stop of X (n, K) in place, from lists of observed entries.
+    """Draw rows start..stop of U (n, K) in place, from lists of observed entries.
 
     precision and linear (1 or n, K) are the prior's terms per entry; ``coupling`` adds
     -coupling * (sum of the row's other entries) to the linear term. ``errors`` (n,) takes the sums
     of squared residuals.
     """
-    K = X.shape[1]
+    K = U.shape[1]
     longest = 0
     for i in range(start, stop):
         longest = max(longest, indptr[i + 1] - indptr[i])
@@ -149,37 +150,37 @@ def draw_entries_sparse(
     for i in range(start, stop):
         first = indptr[i]
         n = indptr[i + 1] - first
-        w, whole = width(n), padded(n, PAIR)
-        Ft = buffer[: K * w].reshape((K, w))
-        gather_row(F, indices, values, first, n, whole, place, Ft, e)
+        w, length = width(n), padded(n, PAIR)
+        Vt = buffer[: K * w].reshape((K, w))
+        gather_row(V, indices, values, first, n, length, place, Vt, e)
         seed_stream(key, i, s)
         p = precision[i if precision.shape[0] > 1 else 0]
         b = linear[i if linear.shape[0] > 1 else 0]
-        errors[i] = _row(whole, s, X[i], Ft, weight, e, tau, p, b, coupling, nonnegative)
+        errors[i] = _row(length, s, U[i], Vt, weight, e, tau, p, b, coupling, nonnegative)
 
 
 @kernel
 def draw_entries_dense(
-    start, stop, key, X, filled, mask, Ft, errors,
+    start, stop, key, U, filled, mask, Vt, errors,
     tau, precision, linear, coupling, nonnegative,
 ):  # fmt: skip
-    """Draw rows start..stop of X in place, from a filled matrix (n, m) with its 0/1 mask.
+    """Draw rows start..stop of U in place, from a filled matrix (n, m) with its 0/1 mask.
 
-    Ft (K, ``width(m)``) is the other side's factors, transposed once for all rows and padded with
+    Vt (K, ``width(m)``) is the other side's factors, transposed once for all rows and padded with
     zeros: nothing is gathered.
     """
     m = filled.shape[1]
-    whole = padded(m, PAIR)
-    e = np.zeros(whole)
-    weight = np.zeros(whole)
+    length = padded(m, PAIR)
+    e = np.zeros(length)
+    weight = np.zeros(length)
     s = np.empty(4, np.uint64)
     for i in range(start, stop):
         for t in range(m):
             e[t] = filled[i, t]
             weight[t] = mask[i, t]
-        for t in range(m, whole):
+        for t in range(m, length):
             e[t] = 0.0
         seed_stream(key, i, s)
         p = precision[i if precision.shape[0] > 1 else 0]
         b = linear[i if linear.shape[0] > 1 else 0]
-        errors[i] = _row(whole, s, X[i], Ft, weight, e, tau, p, b, coupling, nonnegative)
+        errors[i] = _row(length, s, U[i], Vt, weight, e, tau, p, b, coupling, nonnegative)

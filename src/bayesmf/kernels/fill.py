@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from bayesmf._jit import kernel
+from bayesmf.kernels.compile import kernel
 from bayesmf.kernels.random import exponential, gamma, normal, seed_stream
 from bayesmf.kernels.special import (
     gig,
@@ -95,16 +95,16 @@ def fill_log_scales(key, exponent, weights, up, low, out):
     ``exponent`` (K,) and ``weights`` (4, K), log weights of the powers -2, -1, 1, 2, describe each
     factor's density (see ``log_scale``). Under a volume prior there is a determinant too, a term of
     power 2 with log weight ``up`` (or -2 with ``low``; -inf for none) that the scale of any factor
-    multiplies. The factors then take three turns, so that a determinant that is far off is not set
-    right by the first of them alone.
+    multiplies. There are then three passes over the factors, so that a determinant that is far off
+    is not set right by the first of them alone.
     """
     s = np.empty(4, np.uint64)
     K = out.shape[0]
     out[:] = 0.0
     total = 0.0
-    for turn in range(3 if up > -np.inf or low > -np.inf else 1):
+    for again in range(3 if up > -np.inf or low > -np.inf else 1):
         for k in range(K):
-            seed_stream(key, turn * K + k, s)
+            seed_stream(key, again * K + k, s)
             x = log_scale(
                 s,
                 exponent[k],

@@ -13,13 +13,13 @@ import math
 
 import numpy as np
 
-from bayesmf._jit import (
+from bayesmf.kernels.compile import kernel
+from bayesmf.kernels.prefetch import NEAR, prefetch_row
+from bayesmf.kernels.vectors import (
     LANES,
     at,
-    fetch,
+    clamped_below,
     inverse_root,
-    kernel,
-    lifted,
     load,
     minus_product,
     plus_product,
@@ -30,8 +30,6 @@ from bayesmf._jit import (
 )
 
 TILE = 4
-AHEAD = 32  # entries between asking for a row and using it
-NEAR = 2**16  # numbers that the caches of one core hold anyhow
 
 
 @kernel
@@ -41,16 +39,16 @@ def padded(n, unit):
 
 
 @kernel(inner=True)
-def _wide_tile(F, indices, first, last, a, b, A):
+def _wide_tile(V, indices, first, last, a, b, A):
     """Rows a..a+3 and two vectors of columns from b on, of the sum over the terms."""
-    w = F.shape[1]
+    w = V.shape[1]
     p = a * w + b
     s00 = s01 = s10 = s11 = s20 = s21 = s30 = s31 = splat(0.0)
     for t in range(first, last):
         q = at(indices, t) * w
-        f0, f1 = load(F, q + b), load(F, q + b + LANES)
-        x0, x1 = splat(at(F, q + a)), splat(at(F, q + a + 1))
-        x2, x3 = splat(at(F, q + a + 2)), splat(at(F, q + a + 3))
+        f0, f1 = load(V, q + b), load(V, q + b + LANES)
+        x0, x1 = splat(at(V, q + a)), splat(at(V, q + a + 1))
+        x2, x3 = splat(at(V, q + a + 2)), splat(at(V, q + a + 3))
         s00, s01 = plus_product(s00, x0, f0), plus_product(s01, x0, f1)
         s10, s11 = plus_product(s10, x1, f0), plus_product(s11, x1, f1)
         s20, s21 = plus_product(s20, x2, f0), plus_product(s21, x2, f1)
@@ -66,18 +64,18 @@ def _wide_tile(F, indices, first, last, a, b, A):
 
 
 @kernel(inner=True)
-def _tile(F, indices, first, last, a, b, A):
+def _tile(V, indices, first, last, a, b, A):
     """Rows a..a+3 and one vector of columns from b on, of the sum over the terms."""
-    w = F.shape[1]
+    w = V.shape[1]
     p = a * w + b
     s0 = s1 = s2 = s3 = splat(0.0)
     for t in range(first, last):
         q = at(indices, t) * w
-        f = load(F, q + b)
-        s0 = plus_product(s0, splat(at(F, q + a)), f)
-        s1 = plus_product(s1, splat(at(F, q + a + 1)), f)
-        s2 = plus_product(s2, splat(at(F, q + a + 2)), f)
-        s3 = plus_product(s3, splat(at(F, q + a + 3)), f)
+        f = load(V, q + b)
+        s0 = plus_product(s0, splat(at(V, q + a)), f)
+        s1 = plus_product(s1, splat(at(V, q + a + 1)), f)
+        s2 = plus_product(s2, splat(at(V, q + a + 2)), f)
+        s3 = plus_product(s3, splat(at(V, q + a + 3)), f)
     store(A, p, s0)
     store(A, p + w, s1)
     store(A, p + 2 * w, s2)
@@ -85,55 +83,46 @@ def _tile(F, indices, first, last, a, b, A):
 
 
 @kernel
-def sum_gram(F, indices, first, last, A):
-    """Set the lower triangle of A to the sum of f f^T over the rows f = F[indices[first:last]].
+def sum_gram(V, indices, first, last, A):
+    """Set the lower triangle of A to the sum of f f^T over the rows f = V[indices[first:last]].
 
-    F and A have rows of whole vectors; A has whole tiles of rows, and may have a row more.
+    V and A have rows of whole vectors; A has whole tiles of rows, and may have a row more.
     """
     for a in range(0, A.shape[0] - TILE + 1, TILE):
         vectors = (a + TILE + LANES - 1) // LANES
         for v in range(0, vectors - 1, 2):
-            _wide_tile(F, indices, first, last, a, v * LANES, A)
+            _wide_tile(V, indices, first, last, a, v * LANES, A)
         if vectors % 2 == 1:
-            _tile(F, indices, first, last, a, (vectors - 1) * LANES, A)
+            _tile(V, indices, first, last, a, (vectors - 1) * LANES, A)
 
 
 @kernel(inner=True)
-def fetch_ahead(F, indices, t):
-    """Ask for the row of F that is needed some entries after the t-th."""
-    w = F.shape[1]
-    q = at(indices, min(t + AHEAD, indices.shape[0] - 1)) * w
-    for b in range(0, w, LANES):
-        fetch(F, q + b)
-
-
-@kernel(inner=True)
-def _project_vector(F, indices, values, first, last, b, g):
+def _project_vector(V, indices, values, first, last, b, g):
     """Set the vector of g from b on to the sum of r f there, four entries at a time."""
-    w, one = F.shape[1], splat(1.0)
-    whole = last - (last - first) % 4
+    w, one = V.shape[1], splat(1.0)
+    quads = last - (last - first) % 4
     s0 = s1 = s2 = s3 = splat(0.0)
-    for t in range(first, whole, 4):
-        s0 = plus_product(s0, splat(at(values, t)), load(F, at(indices, t) * w + b))
-        s1 = plus_product(s1, splat(at(values, t + 1)), load(F, at(indices, t + 1) * w + b))
-        s2 = plus_product(s2, splat(at(values, t + 2)), load(F, at(indices, t + 2) * w + b))
-        s3 = plus_product(s3, splat(at(values, t + 3)), load(F, at(indices, t + 3) * w + b))
-    for t in range(whole, last):
-        s0 = plus_product(s0, splat(at(values, t)), load(F, at(indices, t) * w + b))
+    for t in range(first, quads, 4):
+        s0 = plus_product(s0, splat(at(values, t)), load(V, at(indices, t) * w + b))
+        s1 = plus_product(s1, splat(at(values, t + 1)), load(V, at(indices, t + 1) * w + b))
+        s2 = plus_product(s2, splat(at(values, t + 2)), load(V, at(indices, t + 2) * w + b))
+        s3 = plus_product(s3, splat(at(values, t + 3)), load(V, at(indices, t + 3) * w + b))
+    for t in range(quads, last):
+        s0 = plus_product(s0, splat(at(values, t)), load(V, at(indices, t) * w + b))
     store(g, b, plus_product(plus_product(s0, one, s1), one, plus_product(s2, one, s3)))
 
 
 @kernel
-def project(F, indices, values, first, last, g):
-    """Set g to the sum of r f over the rows f = F[indices[first:last]] and the values r.
+def project(V, indices, values, first, last, g):
+    """Set g to the sum of r f over the rows f = V[indices[first:last]] and the values r.
 
     It is the first to see these rows, so it asks for those to come.
     """
-    if F.size > NEAR:
+    if V.size > NEAR:
         for t in range(first, last):
-            fetch_ahead(F, indices, t)
-    for b in range(0, F.shape[1], LANES):
-        _project_vector(F, indices, values, first, last, b, g)
+            prefetch_row(V, indices, t)
+    for b in range(0, V.shape[1], LANES):
+        _project_vector(V, indices, values, first, last, b, g)
 
 
 @kernel(inner=True)
@@ -220,7 +209,7 @@ def _solve_tile(A, a, b):
 def _factor_tile(A, a, floor):
     """Factor the tile at (a, a), after elimination.
 
-    A pivot that rounding has pushed to zero or below is lifted to the rounding error of its
+    A pivot that rounding has pushed to zero or below is clamped to the rounding error of its
     diagonal entry: such a direction is known to all its digits already.
     """
     w = A.shape[1] * LANES
@@ -231,7 +220,7 @@ def _factor_tile(A, a, floor):
         for c in range(j):
             x = load(A, r + c * LANES)
             p = minus_product(p, x, x)
-        inverse = inverse_root(lifted(p, load(floor, (a + j) * LANES)))
+        inverse = inverse_root(clamped_below(p, load(floor, (a + j) * LANES)))
         store(A, r + j * LANES, inverse)
         for i in range(j + 1, TILE):
             e = d + i * w
@@ -250,7 +239,7 @@ def cholesky(A, floor):
     size = A.shape[0]
     for k in range(size):
         diagonal = load(A, k * (size + 1) * LANES)
-        store(floor, k * LANES, lifted(product(splat(1e-15), diagonal), splat(1e-300)))
+        store(floor, k * LANES, clamped_below(product(splat(1e-15), diagonal), splat(1e-300)))
     for a in range(0, size, TILE):
         for b in range(0, a, TILE):
             _eliminate(A, a, b)
@@ -260,14 +249,14 @@ def cholesky(A, floor):
 
 
 @kernel(inner=True)
-def _forward(L, h):
-    """Replace h by L^-1 h."""
+def _forward(L, rhs):
+    """Replace rhs by L^-1 rhs."""
     w = L.shape[1] * LANES
     for j in range(0, L.shape[0], TILE):
         r, e = j * w, j * LANES
-        s0, s1, s2, s3 = _load_row(h, e)
+        s0, s1, s2, s3 = _load_row(rhs, e)
         for c in range(0, e, LANES):
-            x = load(h, c)
+            x = load(rhs, c)
             s0 = minus_product(s0, load(L, r + c), x)
             s1 = minus_product(s1, load(L, r + w + c), x)
             s2 = minus_product(s2, load(L, r + 2 * w + c), x)
@@ -282,18 +271,18 @@ def _forward(L, h):
         d += w
         s3 = minus_product(minus_product(s3, load(L, d), s0), load(L, d + LANES), s1)
         s3 = product(minus_product(s3, load(L, d + 2 * LANES), s2), load(L, d + 3 * LANES))
-        _store_row(h, e, s0, s1, s2, s3)
+        _store_row(rhs, e, s0, s1, s2, s3)
 
 
 @kernel(inner=True)
-def _backward(L, h):
-    """Replace h by L^-T h."""
+def _backward(L, rhs):
+    """Replace rhs by L^-T rhs."""
     size, w = L.shape[0], L.shape[1] * LANES
     for j in range(size - TILE, -1, -TILE):
         e = j * LANES
-        s0, s1, s2, s3 = _load_row(h, e)
+        s0, s1, s2, s3 = _load_row(rhs, e)
         for c in range(j + TILE, size):
-            x, p = load(h, c * LANES), c * w + e
+            x, p = load(rhs, c * LANES), c * w + e
             s0 = minus_product(s0, load(L, p), x)
             s1 = minus_product(s1, load(L, p + LANES), x)
             s2 = minus_product(s2, load(L, p + 2 * LANES), x)
@@ -311,24 +300,24 @@ def _backward(L, h):
         s1 = product(s1, load(L, d + LANES))
         s0 = minus_product(s0, load(L, d), s1)
         s0 = product(s0, load(L, d - w))
-        _store_row(h, e, s0, s1, s2, s3)
+        _store_row(rhs, e, s0, s1, s2, s3)
 
 
 @kernel
-def solve_and_draw(L, h, z, spread):
-    """Replace h by A^-1 h + spread * L^-T z, given the factors of ``cholesky``."""
-    _forward(L, h)
-    for j in range(0, h.size, LANES):
-        store(h, j, plus_product(load(h, j), splat(spread), load(z, j)))
-    _backward(L, h)
+def solve_and_draw(L, rhs, z, spread):
+    """Replace rhs by A^-1 rhs + spread * L^-T z, given the factors of ``cholesky``."""
+    _forward(L, rhs)
+    for j in range(0, rhs.size, LANES):
+        store(rhs, j, plus_product(load(rhs, j), splat(spread), load(z, j)))
+    _backward(L, rhs)
 
 
 @kernel
 def factor_one(A, inverse):
-    """Factor A = U^T U (K, whole vectors, zeros at the end): A becomes U but for its diagonal.
+    """Factor A = R^T R (K, whole vectors, zeros at the end): A becomes R but for its diagonal.
 
     ``inverse`` (K,) takes one over the diagonal, and A has zeros there and before it in the same
-    vector. The upper triangle is read; pivots are lifted as in ``cholesky``.
+    vector. The upper triangle is read; pivots are clamped as in ``cholesky``.
     """
     K, w = A.shape
     for k in range(K):
@@ -346,16 +335,16 @@ def factor_one(A, inverse):
 
 
 @kernel
-def solve_one(U, inverse, h, z, spread):
-    """Replace h by A^-1 h + spread * U^-1 z, given what ``factor_one`` left; whole vectors."""
-    K, w = U.shape
+def solve_one(R, inverse, rhs, z, spread):
+    """Replace rhs by A^-1 rhs + spread * R^-1 z, given what ``factor_one`` left; whole vectors."""
+    K, w = R.shape
     for j in range(K):
-        h[j] *= inverse[j]
-        c = splat(h[j])
+        rhs[j] *= inverse[j]
+        c = splat(rhs[j])
         for b in range(j // LANES * LANES, w, LANES):
-            store(h, b, minus_product(load(h, b), c, load(U, j * w + b)))
+            store(rhs, b, minus_product(load(rhs, b), c, load(R, j * w + b)))
     for j in range(K - 1, -1, -1):
         s = splat(0.0)
         for b in range(j // LANES * LANES, w, LANES):
-            s = plus_product(s, load(U, j * w + b), load(h, b))
-        h[j] = (h[j] + spread * z[j] - total(s)) * inverse[j]
+            s = plus_product(s, load(R, j * w + b), load(rhs, b))
+        rhs[j] = (rhs[j] + spread * z[j] - total(s)) * inverse[j]

@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from bayesmf._jit import kernel
+from bayesmf.kernels.compile import kernel
 
 SMALLEST = 2.2250738585072014e-308  # smallest normal number: where a gamma draw is floored
 

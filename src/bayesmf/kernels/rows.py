@@ -1,88 +1,90 @@
-"""Whole rows at once: x_i ~ N(A^-1 h, A^-1), A = prior precision + tau * Gram matrix.
+"""Whole rows at once: u_i ~ N(A^-1 b, A^-1), A = prior precision + tau * Gram matrix.
 
 Two steps. A Gram step reduces the data of a row to G = sum f f^T and g = sum r f over its observed
 entries, f being the other side's factors. A draw step adds the prior and draws. G is stored as the
-packed lower triangle, row by row: K (K + 1) / 2 numbers. F always has rows of whole vectors, filled
-up with zeros.
+packed lower triangle, row by row: K (K + 1) / 2 numbers. V always has rows of whole vectors,
+padded with zeros.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from bayesmf._jit import LANES, at, gather, kernel, load, plus_product, splat, store, total
+from bayesmf.kernels.compile import kernel
 from bayesmf.kernels.linalg import (
-    NEAR,
     TILE,
     cholesky,
     clear_padding,
-    fetch_ahead,
     padded,
     project,
     solve_and_draw,
     sum_gram,
     workspace,
 )
+from bayesmf.kernels.prefetch import NEAR, prefetch_row
 from bayesmf.kernels.random import normal, seed_stream
+from bayesmf.kernels.vectors import LANES, at, gather, load, plus_product, splat, store, total
 
 NO_LOSS = 1e-4  # of the sum of squares: a squared error above this keeps eleven digits
 
 
 @kernel(inner=True)
-def _enough_left(whole, A, K):
-    """Whether whole - A keeps so much of every diagonal entry that rounding errors do not grow."""
+def _enough_left(full, A, K):
+    """Whether full - A keeps so much of every diagonal entry that rounding errors do not grow."""
     enough = True
     for k in range(K):
-        enough = enough and whole[k, k] - A[k, k] >= 0.1 * whole[k, k]
+        enough = enough and full[k, k] - A[k, k] >= 0.1 * full[k, k]
     return enough
 
 
 @kernel
-def _gram_row(i, K, F, indptr, indices, gaps_indptr, gaps, whole, A):
-    """Set A to the sum of f f^T over the entries of row i, or over its gaps; return which (True).
+def _gram_row(i, K, V, indptr, indices, missing_indptr, missing, full, A):
+    """Set A to the sum of f f^T over the entries of row i, or over its missing ones (True).
 
-    With ``whole``, the sum over all rows of F, the Gram matrix follows from the sum over the gaps,
-    which is less work if they are few. It is empty where that is never worth while.
+    The full Gram matrix, over all rows of V, less the sum over missing entries is the row's own,
+    with less work if they are few. ``full`` is empty where that is never worth while.
     """
     first, last = indptr[i], indptr[i + 1]
-    if whole.size > 0:
-        begin, end = gaps_indptr[i], gaps_indptr[i + 1]
+    if full.size > 0:
+        begin, end = missing_indptr[i], missing_indptr[i + 1]
         if end - begin < last - first:
-            sum_gram(F, gaps, begin, end, A)
-            if _enough_left(whole, A, K):
+            sum_gram(V, missing, begin, end, A)
+            if _enough_left(full, A, K):
                 return True
-    sum_gram(F, indices, first, last, A)
+    sum_gram(V, indices, first, last, A)
     return False
 
 
 @kernel
-def gram_rows(start, stop, F, indptr, indices, values, gaps_indptr, gaps, whole, packed, rhs, A, g):
+def gram_rows(
+    start, stop, V, indptr, indices, values, missing_indptr, missing, full, packed, rhs, A, g
+):
     """Gram step for the rows start..stop into packed[i - start] and rhs[i - start].
 
     The last two arguments are a Gram matrix and a vector of the ``row_workspace``.
     """
     K = rhs.shape[1]
     for i in range(start, stop):
-        project(F, indices, values, indptr[i], indptr[i + 1], g)
-        flipped = _gram_row(i, K, F, indptr, indices, gaps_indptr, gaps, whole, A)
+        project(V, indices, values, indptr[i], indptr[i + 1], g)
+        flipped = _gram_row(i, K, V, indptr, indices, missing_indptr, missing, full, A)
         position = 0
         for a in range(K):
             rhs[i - start, a] = g[a]
             for b in range(a + 1):
-                packed[i - start, position] = whole[a, b] - A[a, b] if flipped else A[a, b]
+                packed[i - start, position] = full[a, b] - A[a, b] if flipped else A[a, b]
                 position += 1
 
 
 @kernel
-def _assemble(G, weight, whole, whole_weight, precision, A):
-    """Set A, lane by lane, to precision + weight * G + whole_weight * whole."""
+def _assemble(G, weight, full, full_weight, precision, A):
+    """Set A, lane by lane, to precision + weight * G + full_weight * full."""
     K, w = precision.shape[0], G.shape[2]
-    c, d = load(weight, 0), load(whole_weight, 0)
+    c, d = load(weight, 0), load(full_weight, 0)
     for a in range(K):
         for b in range(a + 1):
             x = plus_product(splat(precision[a, b]), c, gather(G, a * w + b, G.shape[1] * w))
-            if whole.shape[0] > 0:
-                x = plus_product(x, d, splat(whole[a, b]))
+            if full.shape[0] > 0:
+                x = plus_product(x, d, splat(full[a, b]))
             store(A, (a * A.shape[1] + b) * LANES, x)
     clear_padding(A, K)
 
@@ -96,21 +98,21 @@ def row_workspace(K):
 
 
 @kernel
-def squared_errors(start, stop, indptr, indices, values, X, F, out):
-    """Set out[i] to the sum of squared residuals of row i; F has rows of whole vectors."""
-    K, w, far = X.shape[1], F.shape[1], F.size > NEAR
+def squared_errors(start, stop, indptr, indices, values, U, V, out):
+    """Set out[i] to the sum of squared residuals of row i; V has rows of whole vectors."""
+    K, w, far = U.shape[1], V.shape[1], V.size > NEAR
     x = np.zeros(w)
     for i in range(start, stop):
         for k in range(K):
-            x[k] = X[i, k]
+            x[k] = U[i, k]
         square = 0.0
         for t in range(indptr[i], indptr[i + 1]):
             if far:
-                fetch_ahead(F, indices, t)
+                prefetch_row(V, indices, t)
             q = at(indices, t) * w
             fit = splat(0.0)
             for b in range(0, w, LANES):
-                fit = plus_product(fit, load(x, b), load(F, q + b))
+                fit = plus_product(fit, load(x, b), load(V, q + b))
             residual = at(values, t) - total(fit)
             square += residual * residual
         out[i] = square
@@ -135,52 +137,54 @@ def _quadratic(S, x):
 
 @kernel
 def draw_rows(
-    start, stop, key, X, F, indptr, indices, values, gaps_indptr, gaps, whole,
-    tau, precision, diagonal, linear, errors, A, h, z, floor, G, g, weights, s,
+    start, stop, key, U, V, indptr, indices, values, missing_indptr, missing, full,
+    tau, precision, diagonal, linear, errors, A, solution, z, floor, G, g, weights, s,
 ):  # fmt: skip
-    """Gram step and draw step for rows start..stop of X (n, K), in place, `LANES` rows at a time.
+    """Gram step and draw step for rows start..stop of U (n, K), in place, `LANES` rows at a time.
 
     The prior adds ``precision`` (K, K), ``diagonal`` (1 or n, K) and ``linear`` (1 or n, K).
-    ``errors`` (n,), if not empty, takes the ``squared_errors`` of the new rows, which follow from
-    the Gram step unless they are so small that digits would be lost. The last eight arguments are
-    the ``row_workspace``.
+    ``errors`` (n,), if not empty, takes the ``squared_errors`` of the new rows: from the Gram step,
+    unless they are so small that digits would be lost. The last eight arguments are the
+    ``row_workspace``. All are flat: Numba takes twice as long to unpack named tuples.
     """
-    K = X.shape[1]
-    weight, whole_weight = weights[0], weights[1]
-    complete = whole.size > 0 and gaps.size == 0
+    K = U.shape[1]
+    weight, full_weight = weights[0], weights[1]
+    complete = full.size > 0 and missing.size == 0
     if complete:
         G[:] = 0.0
     for i in range(start, stop, LANES):
         rows = min(LANES, stop - i)
-        h[K:] = 0.0  # padding, which a row that left the range of doubles would spoil for others
+        solution[K:] = (
+            0.0  # padding, which a row that left the range of doubles would spoil for others
+        )
         for lane in range(rows):
             row = i + lane
-            project(F, indices, values, indptr[row], indptr[row + 1], g[lane])
+            project(V, indices, values, indptr[row], indptr[row + 1], g[lane])
             flipped = complete or _gram_row(
-                row, K, F, indptr, indices, gaps_indptr, gaps, whole, G[lane]
+                row, K, V, indptr, indices, missing_indptr, missing, full, G[lane]
             )
-            weight[lane], whole_weight[lane] = (-tau, tau) if flipped else (tau, 0.0)
+            weight[lane], full_weight[lane] = (-tau, tau) if flipped else (tau, 0.0)
             p = row if linear.shape[0] > 1 else 0
             seed_stream(key, row, s)
             for k in range(K):
-                h[k, lane] = linear[p, k] + tau * g[lane, k]
+                solution[k, lane] = linear[p, k] + tau * g[lane, k]
                 z[k, lane] = normal(s)
         if i == start or not complete or diagonal.shape[0] > 1:
-            _assemble(G, weight, whole, whole_weight, precision, A)
+            _assemble(G, weight, full, full_weight, precision, A)
             for lane in range(LANES):
                 p = min(i + lane, diagonal.shape[0] - 1)
                 for k in range(K):
                     A[k, k, lane] += diagonal[p, k]
             cholesky(A, floor)
-        solve_and_draw(A, h, z, 1.0)
+        solve_and_draw(A, solution, z, 1.0)
         for lane in range(rows):
-            row, x = i + lane, X[i + lane]
+            row, x = i + lane, U[i + lane]
             for k in range(K):
-                x[k] = h[k, lane]
+                x[k] = solution[k, lane]
             if errors.size > 0:
                 square = _dot(values, values, indptr[row], indptr[row + 1])
-                fitted = whole_weight[lane] * _quadratic(whole, x) if whole.size > 0 else 0.0
+                fitted = full_weight[lane] * _quadratic(full, x) if full.size > 0 else 0.0
                 fitted += weight[lane] * _quadratic(G[lane], x)
                 errors[row] = square - 2.0 * _dot(g[lane], x, 0, K) + fitted / tau
                 if not errors[row] > NO_LOSS * square:
-                    squared_errors(row, row + 1, indptr, indices, values, X, F, errors)
+                    squared_errors(row, row + 1, indptr, indices, values, U, V, errors)

@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from bayesmf._jit import kernel
+from bayesmf.kernels.compile import kernel
 from bayesmf.kernels.random import exponential, normal, uniform
 
 

@@ -1,9 +1,9 @@
-"""Rows coupled through the volume prior exp(-gamma det(X^T X)), visited in sequence.
+"""Rows coupled through the volume prior exp(-gamma det(U^T U)), visited in sequence.
 
-With row i removed from S = X^T X, det(X^T X) = det S_- + x_i^T adj(S_-) x_i, so the whole row has a
+With row i removed from S = U^T U, det(U^T U) = det S_- + x_i^T adj(S_-) x_i, so the whole row has a
 Gaussian conditional prior with precision 2 gamma adj(S_-). P = S^-1 and log det S are carried along
 by rank-one changes, and only log gamma + log det is ever formed, never a determinant. Where S is
-nearly singular, P belongs to Y = X W^T instead, which is orthonormal to begin with. What has to be
+nearly singular, P belongs to Y = U W^T instead, which is orthonormal to begin with. What has to be
 computed afresh, and the rare row that leaves a singular S_-, are the business of ``moments``.
 """
 
@@ -13,10 +13,11 @@ import math
 
 import numpy as np
 
-from bayesmf._jit import kernel
-from bayesmf.kernels.linalg import LANES, factor_one, padded, solve_one
+from bayesmf.kernels.compile import kernel
+from bayesmf.kernels.linalg import factor_one, padded, solve_one
 from bayesmf.kernels.random import normal, seed_stream
 from bayesmf.kernels.special import truncated_normal
+from bayesmf.kernels.vectors import LANES
 
 
 @kernel
@@ -30,10 +31,10 @@ def rank_one(P, u, sign, B, q):
     for b in range(K):
         for a in range(K):
             q[a] += P[b, a] * u[b]
-    h = 0.0
+    form = 0.0
     for a in range(K):
-        h += u[a] * q[a]
-    ratio = 1.0 + sign * h
+        form += u[a] * q[a]
+    ratio = 1.0 + sign * form
     if ratio >= 1e-6:
         c = sign / ratio
         for a in range(K):
@@ -43,12 +44,12 @@ def rank_one(P, u, sign, B, q):
 
 
 @kernel
-def _draw_entries(s, x, A, h, half_log_scale):
-    """Draw the entries of x >= 0 in turn; A and h, precision and linear term, lack e^(2 half)."""
+def _draw_entries(s, x, A, linear, half_log_scale):
+    """Draw the entries of x >= 0 in turn; precision and linear term lack a factor e^(2 half)."""
     K = x.shape[0]
     spread = math.exp(-half_log_scale)
     for k in range(K):
-        b = h[k]
+        b = linear[k]
         for c in range(K):
             if c != k:
                 b -= A[k, c] * x[c]
@@ -56,17 +57,17 @@ def _draw_entries(s, x, A, h, half_log_scale):
 
 
 @kernel
-def _draw_real(s, A, h, inverse, z, spread):
-    """Replace h by a draw with precision A / spread^2 and linear term h / spread^2; spoils A."""
+def _draw_real(s, A, linear, inverse, z, spread):
+    """Replace the linear term by a draw with precision A, both over spread^2; A is overwritten."""
     for k in range(z.shape[0]):
         z[k] = normal(s)
     factor_one(A, inverse)
-    solve_one(A, inverse, h, z, spread)
+    solve_one(A, inverse, linear, z, spread)
 
 
 @kernel
-def assemble(A, h, B, c, source, g, tau, ridge):
-    """Set A and h to precision and linear term of a row, both divided by e^scale; return scale.
+def assemble(A, linear, B, c, source, g, tau, ridge):
+    """Set precision A and linear term of a row, both divided by e^scale; return scale.
 
     The precision is 2 e^c B + tau G + ridge; dividing keeps either part from overflowing.
     """
@@ -79,25 +80,25 @@ def assemble(A, h, B, c, source, g, tau, ridge):
         scale = 0.0
     prior = 2.0 * math.exp(c - scale)
     data = math.exp(-scale) if seen > 0.0 else 0.0
-    h[K:] = 0.0
+    linear[K:] = 0.0
     position = 0
     for a in range(K):
         for b in range(a + 1):
             A[a, b] = A[b, a] = prior * B[a, b] + data * tau * source[position]
             position += 1
         A[a, a] += data * ridge
-        h[a] = data * tau * g[a]
+        linear[a] = data * tau * g[a]
     return scale
 
 
 @kernel
-def assemble_singular(A, h, T, log_weights, source, g, tau, log_gamma, ridge):
-    """Set A and h to precision and linear term of y, where x = T y diagonalises adj(S_-).
+def assemble_singular(A, linear, T, log_weights, source, g, tau, log_gamma, ridge):
+    """Set precision A and linear term of y, where x = T y diagonalises adj(S_-).
 
     There a huge prior precision stays on the diagonal and drowns none of the data's.
     """
     K = T.shape[0]
-    h[K:] = 0.0
+    linear[K:] = 0.0
     M, MT = np.empty((K, K)), np.zeros((K, K))
     position = 0
     for a in range(K):
@@ -110,9 +111,9 @@ def assemble_singular(A, h, T, log_weights, source, g, tau, log_gamma, ridge):
             for b in range(K):
                 MT[a, b] += M[a, c] * T[c, b]
     for a in range(K):
-        h[a] = 0.0
+        linear[a] = 0.0
         for c in range(K):
-            h[a] += T[c, a] * tau * g[c]
+            linear[a] += T[c, a] * tau * g[c]
         for b in range(a, K):
             A[a, b] = 0.0
             for c in range(K):
@@ -148,19 +149,19 @@ def volume_workspace(K, nonnegative):
 
 @kernel
 def draw_volume(
-    start, stop, key, X, Y, W, P, log_det, packed, rhs, tau, log_gamma, ridge,
-    A, B, C, h, z, s, inverse,
+    start, stop, key, U, Y, W, P, log_det, packed, rhs, tau, log_gamma, ridge,
+    A, B, C, linear, z, s, inverse,
 ):  # fmt: skip
-    """Draw rows of X (n, K) in turn, from start on; return where it ended, and log det X^T X there.
+    """Draw rows of U (n, K) in turn, from start on; return where it ended, and log det U^T U there.
 
-    It ends at stop, or at a row without which X^T X is singular in doubles (``draw_singular``).
+    It ends at stop, or at a row without which U^T U is singular in doubles (``draw_singular``).
     packed and rhs are the Gram step's of the last rows up to stop. The prior is
-    exp(-gamma det(X^T X) - ridge |X|^2 / 2), on X >= 0 if ``inverse`` is None. Y is X W^T, or X
+    exp(-gamma det(U^T U) - ridge |U|^2 / 2), on U >= 0 if ``inverse`` is None. Y is U W^T, or U
     itself if W is None, and P is (Y^T Y)^-1; both are kept so. With K = 1, P and log_det have no
     use. The last seven arguments are the ``volume_workspace``. No code is compiled for what None
     rules out.
     """
-    K, first = X.shape[1], stop - len(rhs)
+    K, first = U.shape[1], stop - len(rhs)
     C = B if W is None else C
     for i in range(start, stop):
         if K > 1:
@@ -171,42 +172,42 @@ def draw_volume(
             if W is not None:
                 congruent(W, B, C, A)
         c = log_gamma + (log_det if K > 1 else 0.0)
-        scale = assemble(A, h, C, c, packed[i - first], rhs[i - first], tau, ridge)
+        scale = assemble(A, linear, C, c, packed[i - first], rhs[i - first], tau, ridge)
         seed_stream(key, i, s)
         if inverse is None:
-            _draw_entries(s, X[i], A, h, 0.5 * scale)
+            _draw_entries(s, U[i], A, linear, 0.5 * scale)
         else:
-            _draw_real(s, A, h, inverse, z, math.exp(-0.5 * scale))
+            _draw_real(s, A, linear, inverse, z, math.exp(-0.5 * scale))
             for k in range(K):
-                X[i, k] = h[k]
+                U[i, k] = linear[k]
         if W is not None:
             for a in range(K):
                 Y[i, a] = 0.0
                 for k in range(K):
-                    Y[i, a] += W[a, k] * X[i, k]
+                    Y[i, a] += W[a, k] * U[i, k]
         if K > 1:
             log_det += math.log(rank_one(B, Y[i], 1.0, P, z))
     return stop, log_det
 
 
 @kernel
-def draw_singular(i, key, X, T, weights, B, c, source, g, tau, log_gamma, ridge, nonnegative):
-    """Draw row i of X, whatever the other rows are.
+def draw_singular(i, key, U, T, weights, B, c, source, g, tau, log_gamma, ridge, nonnegative):
+    """Draw row i of U, whatever the other rows are.
 
     T and log weights are the ``directions`` of the moments without the row, B and c their
     ``adjugate``; source and g are the row's Gram step.
     """
-    K = X.shape[1]
-    A, h = np.zeros((K, padded(K, LANES))), np.zeros(padded(K, LANES))
+    K = U.shape[1]
+    A, linear = np.zeros((K, padded(K, LANES))), np.zeros(padded(K, LANES))
     s = np.empty(4, np.uint64)
     seed_stream(key, i, s)
     if nonnegative:
-        scale = assemble(A, h, B, log_gamma + c, source, g, tau, ridge)
-        _draw_entries(s, X[i], A, h, 0.5 * scale)
+        scale = assemble(A, linear, B, log_gamma + c, source, g, tau, ridge)
+        _draw_entries(s, U[i], A, linear, 0.5 * scale)
         return
-    assemble_singular(A, h, T, weights, source, g, tau, log_gamma, ridge)
-    _draw_real(s, A, h, np.empty(K), np.empty(K), 1.0)
+    assemble_singular(A, linear, T, weights, source, g, tau, log_gamma, ridge)
+    _draw_real(s, A, linear, np.empty(K), np.empty(K), 1.0)
     for a in range(K):
-        X[i, a] = 0.0
+        U[i, a] = 0.0
         for k in range(K):
-            X[i, a] += T[a, k] * h[k]
+            U[i, a] += T[a, k] * linear[k]

@@ -1,11 +1,11 @@
 """Priors of the factors of one side.
 
-A prior never draws a factor in a sweep: it states its terms (see `bayesmf.terms`) and a kernel
-draws. A new conditionally Gaussian prior needs its terms, the updates of its hyper-variables, its
-log density and a draw from the prior; the scale move is optional.
+A prior never draws a factor in a sweep: it states its terms (see `bayesmf.updates.terms`) and a
+kernel draws. A new conditionally Gaussian prior needs its terms, the updates of its
+hyper-variables, its log density and a draw from the prior; the scale move is optional.
 
-Methods take ``h``, a dictionary with the values of all hyperparameters, whether they are fixed
-numbers or variables of the chain.
+Methods take ``values``, a dictionary with all hyperparameters, whether they are fixed numbers or
+variables of the chain.
 """
 
 # ruff: noqa: F403  each module says what it exports; a new prior is exported where it is written

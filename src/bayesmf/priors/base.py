@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from bayesmf.hyperpriors import ARD, Steps, Values
+from bayesmf.priors.distributions import Distribution, Values, Variable
+from bayesmf.priors.hyperpriors import ARD, Steps
 from bayesmf.streams import Array, Stream
-from bayesmf.terms import EntryTerms, GammaTerms, RowTerms, ScaleTerms, VolumeTerms
+from bayesmf.updates.terms import EntryTerms, GammaTerms, RowTerms, ScaleTerms, VolumeTerms
 
 __all__ = ["Prior", "Setting"]
 
 
 class Setting(NamedTuple):
-    """What a default may depend on: the rank, this side's and the other side's length, the data."""
+    """What a default may depend on: the rank, this side's and the other side's length, the data.
+
+    ``other_precision`` is the `fixed_precision` of the other side's prior.
+    """
 
     rank: int
     n: int
@@ -24,12 +27,31 @@ class Setting(NamedTuple):
     other_precision: float
 
 
-class Prior(ABC):
-    """The prior of one side's factors X (n, K)."""
+class Prior:
+    """The prior of one side's factors U (n, K), whichever side that is."""
 
     nonnegative: ClassVar[bool] = False
-    #: Own hyper-variables that all rows share; any others belong to a row or to an entry.
-    common: ClassVar[tuple[str, ...]] = ("relevance",)
+    #: Whether the density ties rows to each other, beyond what they have in ``values``.
+    couples_rows: ClassVar[bool] = False
+
+    @property
+    def rotation_invariant(self) -> bool:
+        """Whether the density does not see a rotation of the factors."""
+        return False
+
+    @property
+    def fixed_precision(self) -> float:
+        """The precision of an entry where it is a given number, else 1."""
+        value = getattr(self, "precision", 1.0)
+        return float(value) if isinstance(value, (int, float)) else 1.0
+
+    def notes(self) -> list[str]:
+        """What a user should know about this (resolved) prior, in sentences."""
+        return []
+
+    def variables(self, n: int, K: int) -> dict[str, Variable]:
+        """Own hyper-variables by name, in the order in which `draw` makes them."""
+        return {"relevance": Variable.of_factors(K)} if self.ard else {}
 
     def resolve(self, setting: Setting) -> Prior:
         """Fill in the defaults that depend on the rank or the data."""
@@ -43,48 +65,56 @@ class Prior(ABC):
                 return name, value
         return None
 
-    def values(self, own: Values, shared: Values) -> dict[str, Any]:
+    def all_values(self, own: Values, shared: Values) -> dict[str, Any]:
         """All hyperparameters by name: fixed numbers, this side's variables, shared ones."""
-        h, ard = {**vars(self), **own}, self.ard
+        values, ard = {**vars(self), **own}, self.ard
         if ard:
-            h[ard[0]] = own["relevance"] if "relevance" in own else shared["relevance"]
-        return h
+            values[ard[0]] = own["relevance"] if "relevance" in own else shared["relevance"]
+        return values
 
-    def relevance_terms(self, X: Array) -> tuple[float, Array]:
+    def relevance_terms(self, U: Array) -> tuple[float, Array]:
         """Shape and rate that the factors add to the gamma conditional of an ARD."""
         raise NotImplementedError
 
-    def terms(self, h: Values, K: int) -> RowTerms | EntryTerms | VolumeTerms:
-        """What the prior states about the factors under a Gaussian likelihood."""
+    def terms(self, values: Values, K: int) -> RowTerms | EntryTerms | VolumeTerms:
+        """What the prior states about the factors under normal working data."""
         raise NotImplementedError
 
-    def gamma_terms(self, h: Values, K: int) -> GammaTerms:
-        """What the prior states about the factors under a Poisson likelihood."""
+    def gamma_terms(self, values: Values, K: int) -> GammaTerms:
+        """What the prior states about the factors under working counts."""
         raise NotImplementedError
 
-    def updates(self, X: Array, h: Values) -> Steps:
+    def updates(self, U: Array, values: Values) -> Steps:
         """Gibbs steps of this side's own hyper-variables, in order; each sees those before it."""
-        if "relevance" in h:
+        if "relevance" in values:
             assert self.ard is not None
-            yield "relevance", self.ard[1].conditional([self.relevance_terms(X)])
+            yield "relevance", self.ard[1].conditional([self.relevance_terms(U)])
 
-    @abstractmethod
+    def entries(self, values: Values, K: int) -> Distribution:
+        """Distribution of the entries, where they are independent given the values."""
+        raise NotImplementedError
+
     def draw(self, stream: Stream, n: int, K: int, shared: Values) -> tuple[Array, Values]:
         """Factors and own hyper-variables from the prior."""
+        own, values = self._own_relevance(stream, K, shared)
+        return self.entries(values, K).draw(stream, (n, K)), own
 
-    def typical_scale(self, X: Array) -> float:
+    def typical_scale(self, U: Array) -> float:
         """Number by which to multiply a starting point, to make it typical of the prior."""
         return 1.0
 
-    @abstractmethod
-    def log_density(self, X: Array, h: Values) -> float:
+    def log_density(self, U: Array, values: Values) -> float:
         """Log density of factors and own hyper-variables, up to a constant."""
+        total = float(self.entries(values, U.shape[1]).log_density(U).sum())
+        if "relevance" in values and self.ard is not None:
+            total += float(np.sum(self.ard[1].prior().log_density(values["relevance"])))
+        return total
 
-    def scale_terms(self, X: Array, h: Values) -> ScaleTerms | None:
+    def scale_terms(self, U: Array, values: Values) -> ScaleTerms | None:
         """How the log density answers to scaling a factor; None if there is no exact move."""
         return None
 
-    def rescale(self, h: Values, c: Array) -> Values:
+    def rescale(self, values: Values, c: Array) -> Values:
         """Hyper-variables that move along when factor k is multiplied by c[k]."""
         return {}
 
@@ -93,9 +123,4 @@ class Prior(ABC):
         own: Values = {}
         if self.ard and "relevance" not in shared:
             own["relevance"] = self.ard[1].prior().draw(stream, (K,))
-        return own, self.values(own, shared)
-
-    def _log_relevance(self, h: Values) -> float:
-        if "relevance" not in h or self.ard is None:
-            return 0.0
-        return float(np.sum(self.ard[1].prior().log_density(h["relevance"])))
+        return own, self.all_values(own, shared)

@@ -8,12 +8,20 @@ from typing import ClassVar
 
 import numpy as np
 
-from bayesmf import distributions as dist
-from bayesmf._errors import ModelError
-from bayesmf.hyperpriors import ARD, GammaRate, Steps, TruncatedNormalHyper, Values, positive
+from bayesmf._errors import ModelError, positive
+from bayesmf.priors import distributions as dist
 from bayesmf.priors.base import Prior
+from bayesmf.priors.distributions import Values, Variable
+from bayesmf.priors.hyperpriors import ARD, GammaRate, Steps, TruncatedNormalHyper
 from bayesmf.streams import Array, Stream
-from bayesmf.terms import EntryTerms, GammaTerms, ScaleTerms, over_rows, per_entry, per_factor
+from bayesmf.updates.terms import (
+    EntryTerms,
+    GammaTerms,
+    ScaleTerms,
+    over_rows,
+    per_entry,
+    per_factor,
+)
 
 __all__ = ["L21", "Exponential", "Gamma", "TruncatedNormal"]
 
@@ -29,26 +37,21 @@ class Exponential(Prior):
         if not isinstance(self.rate, ARD):
             positive(self, rate=self.rate)
 
-    def terms(self, h: Values, K: int) -> EntryTerms:
-        return EntryTerms(np.zeros((1, K)), -per_factor(h["rate"], K), 0.0, True)
+    def terms(self, values: Values, K: int) -> EntryTerms:
+        return EntryTerms(np.zeros((1, K)), -per_factor(values["rate"], K), 0.0, True)
 
-    def gamma_terms(self, h: Values, K: int) -> GammaTerms:
-        return GammaTerms(np.ones((1, K)), per_factor(h["rate"], K))
+    def gamma_terms(self, values: Values, K: int) -> GammaTerms:
+        return GammaTerms(np.ones((1, K)), per_factor(values["rate"], K))
 
-    def relevance_terms(self, X: Array) -> tuple[float, Array]:
-        return float(len(X)), over_rows(X)
+    def relevance_terms(self, U: Array) -> tuple[float, Array]:
+        return float(len(U)), over_rows(U)
 
-    def draw(self, stream: Stream, n: int, K: int, shared: Values) -> tuple[Array, Values]:
-        own, h = self._own_relevance(stream, K, shared)
-        return dist.Exponential(per_factor(h["rate"], K)).draw(stream, (n, K)), own
+    def entries(self, values: Values, K: int) -> dist.Exponential:
+        return dist.Exponential(rate=per_factor(values["rate"], K))
 
-    def log_density(self, X: Array, h: Values) -> float:
-        entries = dist.Exponential(per_factor(h["rate"], X.shape[1])).log_density(X)
-        return float(entries.sum()) + self._log_relevance(h)
-
-    def scale_terms(self, X: Array, h: Values) -> ScaleTerms:
-        n, K = X.shape
-        return ScaleTerms.of(K, n, {1: 2 * h["rate"] * over_rows(X)})
+    def scale_terms(self, U: Array, values: Values) -> ScaleTerms:
+        n, K = U.shape
+        return ScaleTerms.of(K, n, {1: 2 * values["rate"] * over_rows(U)})
 
 
 @dataclass(frozen=True)
@@ -71,38 +74,44 @@ class TruncatedNormal(Prior):
             if not math.isfinite(self.mean):
                 raise ModelError(f"TruncatedNormal: mean must be finite, got {self.mean!r}.")
 
-    def terms(self, h: Values, K: int) -> EntryTerms:
-        precision = per_entry(h["precision"], K)
-        return EntryTerms(precision, per_entry(precision * h["mean"], K), 0.0, True)
-
-    def updates(self, X: Array, h: Values) -> Steps:
+    def variables(self, n: int, K: int) -> dict[str, Variable]:
         if isinstance(self.precision, TruncatedNormalHyper):
-            yield from self.precision.updates(X, h)
+            return {name: Variable.of_entries(n, K) for name in ("mean", "precision")}
+        return {}
+
+    def terms(self, values: Values, K: int) -> EntryTerms:
+        precision = per_entry(values["precision"], K)
+        return EntryTerms(precision, per_entry(precision * values["mean"], K), 0.0, True)
+
+    def updates(self, U: Array, values: Values) -> Steps:
+        if isinstance(self.precision, TruncatedNormalHyper):
+            yield from self.precision.updates(U, values)
 
     def draw(self, stream: Stream, n: int, K: int, shared: Values) -> tuple[Array, Values]:
         if isinstance(self.precision, TruncatedNormalHyper):
             return self.precision.draw(stream, (n, K))
-        entries = dist.TruncatedNormal(self.mean * self.precision, self.precision)
+        entries = dist.TruncatedNormal(linear=self.mean * self.precision, precision=self.precision)
         return entries.draw(stream, (n, K)), {}
 
-    def log_density(self, X: Array, h: Values) -> float:
-        precision = np.asarray(h["precision"])
-        total = dist.TruncatedNormal(h["mean"] * precision, precision).log_density(X).sum()
+    def log_density(self, U: Array, values: Values) -> float:
+        precision = np.asarray(values["precision"])
+        entries = dist.TruncatedNormal(linear=values["mean"] * precision, precision=precision)
+        total = entries.log_density(U).sum()
         if isinstance(self.precision, TruncatedNormalHyper):
-            total += self.precision.log_density(h)
+            total += self.precision.log_density(values)
         return float(total)
 
-    def scale_terms(self, X: Array, h: Values) -> ScaleTerms | None:
+    def scale_terms(self, U: Array, values: Values) -> ScaleTerms | None:
         if isinstance(self.precision, TruncatedNormalHyper):
-            return self.precision.scale_terms(h)
+            return self.precision.scale_terms(values)
         if self.mean != 0:
             return None
-        n, K = X.shape
-        return ScaleTerms.of(K, n, {2: self.precision * over_rows(X**2)})
+        n, K = U.shape
+        return ScaleTerms.of(K, n, {2: self.precision * over_rows(U**2)})
 
-    def rescale(self, h: Values, c: Array) -> Values:
+    def rescale(self, values: Values, c: Array) -> Values:
         if isinstance(self.precision, TruncatedNormalHyper):
-            return self.precision.rescale(h, c)
+            return self.precision.rescale(values, c)
         return {}
 
 
@@ -116,24 +125,24 @@ class L21(Prior):
     def __post_init__(self) -> None:
         positive(self, strength=self.strength)
 
-    def terms(self, h: Values, K: int) -> EntryTerms:
+    def terms(self, values: Values, K: int) -> EntryTerms:
         return EntryTerms(per_factor(self.strength, K), np.zeros((1, K)), self.strength, True)
 
     def draw(self, stream: Stream, n: int, K: int, shared: Values) -> tuple[Array, Values]:
         """Exactly: a uniform direction on the simplex times a chi-distributed sum."""
-        direction = dist.Exponential(1.0).draw(stream, (n, K))
+        direction = dist.Exponential(rate=1.0).draw(stream, (n, K))
         direction /= direction.sum(axis=1, keepdims=True)
-        square = dist.Gamma(0.5 * K, 0.5 * self.strength).draw(stream, (n, 1))
+        square = dist.Gamma(shape=0.5 * K, rate=0.5 * self.strength).draw(stream, (n, 1))
         return np.sqrt(square) * direction, {}
 
-    def log_density(self, X: Array, h: Values) -> float:
-        if (X < 0).any():
+    def log_density(self, U: Array, values: Values) -> float:
+        if (U < 0).any():
             return -math.inf
-        return -0.5 * self.strength * float(np.sum(X.sum(axis=1) ** 2))
+        return -0.5 * self.strength * float(np.sum(U.sum(axis=1) ** 2))
 
-    def scale_terms(self, X: Array, h: Values) -> ScaleTerms:
-        n, K = X.shape
-        total = self.strength * np.sum(X.sum(axis=1) ** 2)
+    def scale_terms(self, U: Array, values: Values) -> ScaleTerms:
+        n, K = U.shape
+        total = self.strength * np.sum(U.sum(axis=1) ** 2)
         return ScaleTerms.of(K, n, {2: np.full(K, total / K)}, together=True)
 
 
@@ -150,29 +159,37 @@ class Gamma(Prior):
         if not isinstance(self.rate, (GammaRate, ARD)):
             positive(self, rate=self.rate)
 
-    def gamma_terms(self, h: Values, K: int) -> GammaTerms:
-        return GammaTerms(per_factor(self.shape, K), per_entry(h["rate"], K))
-
-    def relevance_terms(self, X: Array) -> tuple[float, Array]:
-        return self.shape * len(X), over_rows(X)
-
-    def updates(self, X: Array, h: Values) -> Steps:
-        yield from super().updates(X, h)
+    def variables(self, n: int, K: int) -> dict[str, Variable]:
         if isinstance(self.rate, GammaRate):
-            yield "rate", self.rate.conditional(X, self.shape)
+            return {"rate": Variable((n, 1), ("row", "all_components"))}
+        return super().variables(n, K)
+
+    def gamma_terms(self, values: Values, K: int) -> GammaTerms:
+        return GammaTerms(per_factor(self.shape, K), per_entry(values["rate"], K))
+
+    def relevance_terms(self, U: Array) -> tuple[float, Array]:
+        return self.shape * len(U), over_rows(U)
+
+    def updates(self, U: Array, values: Values) -> Steps:
+        yield from super().updates(U, values)
+        if isinstance(self.rate, GammaRate):
+            yield "rate", self.rate.conditional(U, self.shape)
+
+    def entries(self, values: Values, K: int) -> dist.Gamma:
+        return dist.Gamma(shape=self.shape, rate=per_entry(values["rate"], K))
 
     def draw(self, stream: Stream, n: int, K: int, shared: Values) -> tuple[Array, Values]:
-        own, h = self._own_relevance(stream, K, shared)
-        if isinstance(self.rate, GammaRate):
-            h["rate"] = own["rate"] = self.rate.prior().draw(stream, (n, 1))
-        return dist.Gamma(self.shape, per_entry(h["rate"], K)).draw(stream, (n, K)), own
+        if not isinstance(self.rate, GammaRate):
+            return super().draw(stream, n, K, shared)
+        own = {"rate": self.rate.prior().draw(stream, (n, 1))}
+        return self.entries(own, K).draw(stream, (n, K)), own
 
-    def log_density(self, X: Array, h: Values) -> float:
-        total = dist.Gamma(self.shape, per_entry(h["rate"], X.shape[1])).log_density(X).sum()
+    def log_density(self, U: Array, values: Values) -> float:
+        total = super().log_density(U, values)
         if isinstance(self.rate, GammaRate):
-            total += self.rate.prior().log_density(h["rate"]).sum()
-        return float(total) + self._log_relevance(h)
+            total += float(self.rate.prior().log_density(values["rate"]).sum())
+        return total
 
-    def scale_terms(self, X: Array, h: Values) -> ScaleTerms:
-        n, K = X.shape
-        return ScaleTerms.of(K, self.shape * n, {1: 2 * over_rows(h["rate"] * X)})
+    def scale_terms(self, U: Array, values: Values) -> ScaleTerms:
+        n, K = U.shape
+        return ScaleTerms.of(K, self.shape * n, {1: 2 * over_rows(values["rate"] * U)})

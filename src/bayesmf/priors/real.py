@@ -8,12 +8,13 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from bayesmf import distributions as dist
-from bayesmf._errors import ModelError
-from bayesmf.hyperpriors import ARD, InverseGaussian, NormalInverseWishart, Steps, Values, positive
+from bayesmf._errors import ModelError, positive
+from bayesmf.priors import distributions as dist
 from bayesmf.priors.base import Prior, Setting
+from bayesmf.priors.distributions import Values, Variable
+from bayesmf.priors.hyperpriors import ARD, InverseGaussian, NormalInverseWishart, Steps
 from bayesmf.streams import Array, Stream
-from bayesmf.terms import EntryTerms, RowTerms, ScaleTerms, over_rows, per_factor
+from bayesmf.updates.terms import EntryTerms, RowTerms, ScaleTerms, over_rows, per_factor
 
 __all__ = ["Horseshoe", "Laplace", "MultivariateNormal", "Normal"]
 
@@ -31,26 +32,25 @@ class Normal(Prior):
         if self.update not in ("rows", "entries"):
             raise ModelError(f"Normal: update must be 'rows' or 'entries', got {self.update!r}.")
 
-    def terms(self, h: Values, K: int) -> RowTerms | EntryTerms:
-        precision, zero = per_factor(h["precision"], K), np.zeros((1, K))
+    @property
+    def rotation_invariant(self) -> bool:
+        return self.ard is None
+
+    def terms(self, values: Values, K: int) -> RowTerms | EntryTerms:
+        precision, zero = per_factor(values["precision"], K), np.zeros((1, K))
         if self.update == "entries":
             return EntryTerms(precision, zero, 0.0, False)
         return RowTerms(np.zeros((K, K)), precision, zero)
 
-    def relevance_terms(self, X: Array) -> tuple[float, Array]:
-        return 0.5 * len(X), 0.5 * over_rows(X**2)
+    def relevance_terms(self, U: Array) -> tuple[float, Array]:
+        return 0.5 * len(U), 0.5 * over_rows(U**2)
 
-    def draw(self, stream: Stream, n: int, K: int, shared: Values) -> tuple[Array, Values]:
-        own, h = self._own_relevance(stream, K, shared)
-        return dist.Normal(0.0, per_factor(h["precision"], K)).draw(stream, (n, K)), own
+    def entries(self, values: Values, K: int) -> dist.Normal:
+        return dist.Normal(precision=per_factor(values["precision"], K))
 
-    def log_density(self, X: Array, h: Values) -> float:
-        entries = dist.Normal(0.0, per_factor(h["precision"], X.shape[1])).log_density(X)
-        return float(entries.sum()) + self._log_relevance(h)
-
-    def scale_terms(self, X: Array, h: Values) -> ScaleTerms:
-        n, K = X.shape
-        return ScaleTerms.of(K, n, {2: h["precision"] * over_rows(X**2)})
+    def scale_terms(self, U: Array, values: Values) -> ScaleTerms:
+        n, K = U.shape
+        return ScaleTerms.of(K, n, {2: values["precision"] * over_rows(U**2)})
 
 
 @dataclass(frozen=True)
@@ -58,32 +58,35 @@ class MultivariateNormal(Prior):
     """Rows from one multivariate normal whose mean and covariance are learnt."""
 
     hyper: NormalInverseWishart = NormalInverseWishart()
-    common: ClassVar[tuple[str, ...]] = ("mean", "precision")
+    rotation_invariant: ClassVar[bool] = True
+
+    def variables(self, n: int, K: int) -> dict[str, Variable]:
+        return self.hyper.variables(K)
 
     def resolve(self, setting: Setting) -> MultivariateNormal:
         return replace(self, hyper=self.hyper.resolve(setting.rank))
 
-    def terms(self, h: Values, K: int) -> RowTerms:
-        linear = (h["precision"] @ h["mean"])[None, :]
-        return RowTerms(np.ascontiguousarray(h["precision"]), np.zeros((1, K)), linear)
+    def terms(self, values: Values, K: int) -> RowTerms:
+        linear = (values["precision"] @ values["mean"])[None, :]
+        return RowTerms(np.ascontiguousarray(values["precision"]), np.zeros((1, K)), linear)
 
-    def updates(self, X: Array, h: Values) -> Steps:
-        return self.hyper.updates(X, h)
+    def updates(self, U: Array, values: Values) -> Steps:
+        return self.hyper.updates(U, values)
 
     def draw(self, stream: Stream, n: int, K: int, shared: Values) -> tuple[Array, Values]:
         own = self.hyper.draw(stream, K)
-        rows = dist.MultivariateNormal(own["mean"], own["precision"])
+        rows = dist.MultivariateNormal(mean=own["mean"], precision=own["precision"])
         return np.ascontiguousarray(rows.draw(stream, (n, K))), own
 
-    def log_density(self, X: Array, h: Values) -> float:
-        rows = dist.MultivariateNormal(h["mean"], h["precision"]).log_density(X)
-        return float(rows.sum()) + self.hyper.log_density(h)
+    def log_density(self, U: Array, values: Values) -> float:
+        rows = dist.MultivariateNormal(mean=values["mean"], precision=values["precision"])
+        return float(rows.log_density(U).sum()) + self.hyper.log_density(values)
 
-    def scale_terms(self, X: Array, h: Values) -> ScaleTerms | None:
-        return self.hyper.scale_terms(h, X.shape[1])
+    def scale_terms(self, U: Array, values: Values) -> ScaleTerms | None:
+        return self.hyper.scale_terms(values, U.shape[1])
 
-    def rescale(self, h: Values, c: Array) -> Values:
-        return self.hyper.rescale(h, c)
+    def rescale(self, values: Values, c: Array) -> Values:
+        return self.hyper.rescale(values, c)
 
 
 @dataclass(frozen=True)
@@ -101,53 +104,57 @@ class Laplace(Prior):
             return replace(self, scale=self.scale.resolve(setting.rank))
         return self
 
-    def _inverse_square_scale(self, h: Values) -> Array | float:
+    def variables(self, n: int, K: int) -> dict[str, Variable]:
+        names = ("eta", "variance") if isinstance(self.scale, InverseGaussian) else ("variance",)
+        return {name: Variable.of_entries(n, K) for name in names}
+
+    def _inverse_square_scale(self, values: Values) -> Array | float:
         if isinstance(self.scale, InverseGaussian):
-            return self.scale.inverse_square_scale(h)
+            return self.scale.inverse_square_scale(values)
         return self.scale**-2.0
 
-    def terms(self, h: Values, K: int) -> RowTerms:
-        return RowTerms(np.zeros((K, K)), 1 / h["variance"], np.zeros((1, K)))
+    def terms(self, values: Values, K: int) -> RowTerms:
+        return RowTerms(np.zeros((K, K)), 1 / values["variance"], np.zeros((1, K)))
 
-    def updates(self, X: Array, h: Values) -> Steps:
+    def updates(self, U: Array, values: Values) -> Steps:
         # Under "scale" eta is drawn with the variances integrated out, so it comes first; under
         # "rate" it is drawn given the variances, which must be fresh.
         hyper = self.scale if isinstance(self.scale, InverseGaussian) else None
         if hyper and hyper.reading == "scale":
-            yield "eta", hyper.conditional(X, h)
-        yield "variance", dist.GIG(0.5, self._inverse_square_scale(h), X**2)
+            yield "eta", hyper.conditional(U, values)
+        yield "variance", dist.GIG(p=0.5, a=self._inverse_square_scale(values), b=U**2)
         if hyper and hyper.reading == "rate":
-            yield "eta", hyper.conditional(X, h)
+            yield "eta", hyper.conditional(U, values)
 
     def draw(self, stream: Stream, n: int, K: int, shared: Values) -> tuple[Array, Values]:
         own: Values = {}
         if isinstance(self.scale, InverseGaussian):
             own = self.scale.draw(stream, (n, K))
         rate = 0.5 * self._inverse_square_scale(own)
-        own["variance"] = dist.Exponential(rate).draw(stream, (n, K))
-        return dist.Normal(0.0, 1 / own["variance"]).draw(stream, (n, K)), own
+        own["variance"] = dist.Exponential(rate=rate).draw(stream, (n, K))
+        return dist.Normal(precision=1 / own["variance"]).draw(stream, (n, K)), own
 
-    def log_density(self, X: Array, h: Values) -> float:
-        """Without a "variance" in h, the density with the mixing variances integrated out."""
-        square = self._inverse_square_scale(h)
-        if "variance" in h:
-            s = h["variance"]
-            entries = dist.Normal(0.0, 1 / s).log_density(X)
-            entries = entries + dist.Exponential(0.5 * square).log_density(s)
+    def log_density(self, U: Array, values: Values) -> float:
+        """Without a "variance" in values, the density with the mixing variances integrated out."""
+        square = self._inverse_square_scale(values)
+        if "variance" in values:
+            s = values["variance"]
+            entries = dist.Normal(precision=1 / s).log_density(U)
+            entries = entries + dist.Exponential(rate=0.5 * square).log_density(s)
         else:
-            entries = 0.5 * np.log(square) - math.log(2) - np.sqrt(square) * np.abs(X)
-        hyper = self.scale.log_density(h) if isinstance(self.scale, InverseGaussian) else 0.0
+            entries = 0.5 * np.log(square) - math.log(2) - np.sqrt(square) * np.abs(U)
+        hyper = self.scale.log_density(values) if isinstance(self.scale, InverseGaussian) else 0.0
         return float(entries.sum()) + hyper
 
-    def scale_terms(self, X: Array, h: Values) -> ScaleTerms:
+    def scale_terms(self, U: Array, values: Values) -> ScaleTerms:
         """With the variances integrated out: they are redrawn before they are used."""
         if isinstance(self.scale, InverseGaussian):
-            return self.scale.scale_terms(h)
-        n, K = X.shape
-        return ScaleTerms.of(K, n, {1: 2 * over_rows(np.abs(X)) / self.scale})
+            return self.scale.scale_terms(values)
+        n, K = U.shape
+        return ScaleTerms.of(K, n, {1: 2 * over_rows(np.abs(U)) / self.scale})
 
-    def rescale(self, h: Values, c: Array) -> Values:
-        return self.scale.rescale(h, c) if isinstance(self.scale, InverseGaussian) else {}
+    def rescale(self, values: Values, c: Array) -> Values:
+        return self.scale.rescale(values, c) if isinstance(self.scale, InverseGaussian) else {}
 
 
 @dataclass(frozen=True)
@@ -160,38 +167,44 @@ class Horseshoe(Prior):
     """
 
     scale: float = 1.0
-    common: ClassVar[tuple[str, ...]] = ("overall", "overall_rate")
 
     def __post_init__(self) -> None:
         positive(self, scale=self.scale)
 
-    def terms(self, h: Values, K: int) -> RowTerms:
-        return RowTerms(np.zeros((K, K)), h["local"] * h["overall"], np.zeros((1, K)))
+    def variables(self, n: int, K: int) -> dict[str, Variable]:
+        local, overall = Variable.of_entries(n, K), Variable.of_factors(K)
+        named = {"local_rate": local, "local": local}
+        return {**named, "overall_rate": overall, "overall": overall}
 
-    def updates(self, X: Array, h: Values) -> Steps:
-        yield "local", dist.Gamma(1.0, h["local_rate"] + 0.5 * h["overall"] * X**2)
-        yield "local_rate", dist.Gamma(1.0, 1.0 + h["local"])
-        squares = over_rows(h["local"] * X**2)
-        yield "overall", dist.Gamma(0.5 * (1 + len(X)), h["overall_rate"] + 0.5 * squares)
-        yield "overall_rate", dist.Gamma(1.0, self.scale**-2.0 + h["overall"])
+    def terms(self, values: Values, K: int) -> RowTerms:
+        return RowTerms(np.zeros((K, K)), values["local"] * values["overall"], np.zeros((1, K)))
+
+    def updates(self, U: Array, values: Values) -> Steps:
+        rate = values["local_rate"] + 0.5 * values["overall"] * U**2
+        yield "local", dist.Gamma(shape=1.0, rate=rate)
+        yield "local_rate", dist.Gamma(shape=1.0, rate=1.0 + values["local"])
+        rate = values["overall_rate"] + 0.5 * over_rows(values["local"] * U**2)
+        yield "overall", dist.Gamma(shape=0.5 * (1 + len(U)), rate=rate)
+        yield "overall_rate", dist.Gamma(shape=1.0, rate=self.scale**-2.0 + values["overall"])
 
     def draw(self, stream: Stream, n: int, K: int, shared: Values) -> tuple[Array, Values]:
         own: Values = {}
         for name, shape, rate in (("local", (n, K), 1.0), ("overall", (K,), self.scale**-2.0)):
-            own[f"{name}_rate"] = dist.Gamma(0.5, rate).draw(stream, shape)
-            own[name] = dist.Gamma(0.5, own[f"{name}_rate"]).draw(stream, shape)
-        return dist.Normal(0.0, own["local"] * own["overall"]).draw(stream, (n, K)), own
+            own[f"{name}_rate"] = dist.Gamma(shape=0.5, rate=rate).draw(stream, shape)
+            own[name] = dist.Gamma(shape=0.5, rate=own[f"{name}_rate"]).draw(stream, shape)
+        return dist.Normal(precision=own["local"] * own["overall"]).draw(stream, (n, K)), own
 
-    def log_density(self, X: Array, h: Values) -> float:
-        total = dist.Normal(0.0, h["local"] * h["overall"]).log_density(X).sum()
+    def log_density(self, U: Array, values: Values) -> float:
+        total = dist.Normal(precision=values["local"] * values["overall"]).log_density(U).sum()
         for name, rate in (("local", 1.0), ("overall", self.scale**-2.0)):
-            total += dist.Gamma(0.5, h[f"{name}_rate"]).log_density(h[name]).sum()
-            total += dist.Gamma(0.5, rate).log_density(h[f"{name}_rate"]).sum()
+            own_rate = values[f"{name}_rate"]
+            total += dist.Gamma(shape=0.5, rate=own_rate).log_density(values[name]).sum()
+            total += dist.Gamma(shape=0.5, rate=rate).log_density(own_rate).sum()
         return float(total)
 
-    def scale_terms(self, X: Array, h: Values) -> ScaleTerms:
+    def scale_terms(self, U: Array, values: Values) -> ScaleTerms:
         """The overall precision moves along, so that only its own density answers."""
-        return ScaleTerms.of(X.shape[1], -1.0, {-2: 2 * h["overall_rate"] * h["overall"]})
+        return ScaleTerms.of(U.shape[1], -1.0, {-2: 2 * values["overall_rate"] * values["overall"]})
 
-    def rescale(self, h: Values, c: Array) -> Values:
-        return {"overall": h["overall"] / c**2}
+    def rescale(self, values: Values, c: Array) -> Values:
+        return {"overall": values["overall"] / c**2}

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
-from bayesmf import distributions as dist
-from bayesmf._errors import ModelError
-from bayesmf.hyperpriors import Values, positive
-from bayesmf.moments import inverse_moments
+from bayesmf._errors import ModelError, positive
+from bayesmf.priors import distributions as dist
 from bayesmf.priors.base import Prior, Setting
+from bayesmf.priors.distributions import Values
 from bayesmf.streams import Array, Stream
-from bayesmf.terms import ScaleTerms, VolumeTerms, over_rows
+from bayesmf.updates.moments import inverse_moments
+from bayesmf.updates.terms import ScaleTerms, VolumeTerms, over_rows
 
 __all__ = ["Volume"]
 
 
 @dataclass(frozen=True)
 class Volume(Prior):
-    """Volume prior, density proportional to exp(-gamma det(X^T X) - ridge |X|^2 / 2).
+    """Volume prior, density proportional to exp(-gamma det(U^T U) - ridge |U|^2 / 2).
 
     The same gamma means another strength at another rank, because the determinant is a product of
     K squared lengths. Give ``gamma``, or ``log10_gamma`` where it leaves the range of a double. The
@@ -37,6 +37,7 @@ class Volume(Prior):
     log10_gamma: float | None = None
     signs: Literal["real", "nonnegative"] = "real"
     ridge: float | None = None
+    couples_rows: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         positive(self, gamma=self.gamma)
@@ -53,9 +54,21 @@ class Volume(Prior):
     def nonnegative(self) -> bool:  # type: ignore[override]
         return self.signs == "nonnegative"
 
+    @property
+    def rotation_invariant(self) -> bool:
+        return not self.nonnegative
+
+    def notes(self) -> list[str]:
+        if not self.ridge:
+            return []
+        return [
+            f"The volume prior has no proper posterior at this rank and shape, so a weak normal "
+            f"prior of precision {self.ridge:.2g} was added; use a smaller rank."
+        ]
+
     def resolve(self, setting: Setting) -> Volume:
         K, n, m, mean_square, other = setting
-        # Squared length per row that X needs if the other side keeps its prior variance.
+        # Squared length per row that U needs if the other side keeps its prior variance.
         square = other * mean_square / K or 1.0
         log10_gamma = self.log10_gamma
         if log10_gamma is None:
@@ -76,7 +89,7 @@ class Volume(Prior):
             raise ModelError("Volume: the default gamma depends on the data; resolve it first.")
         return self.log10_gamma * math.log(10)
 
-    def terms(self, h: Values, K: int) -> VolumeTerms:
+    def terms(self, values: Values, K: int) -> VolumeTerms:
         return VolumeTerms(self.log_gamma, float(self.ridge or 0.0), self.nonnegative)
 
     def draw(self, stream: Stream, n: int, K: int, shared: Values) -> tuple[Array, Values]:
@@ -85,30 +98,30 @@ class Volume(Prior):
         Only where its volume is so far from typical that doubles would not recover is it brought
         there.
         """
-        X = dist.Normal(0.0, 1.0).draw(stream, (n, K))
-        X = np.abs(X) if self.nonnegative else X
-        scale = self.typical_scale(X)
-        return X if 1e-20 < scale < 1e20 else X * scale, {}
+        U = dist.Normal(precision=1.0).draw(stream, (n, K))
+        U = np.abs(U) if self.nonnegative else U
+        scale = self.typical_scale(U)
+        return U if 1e-20 < scale < 1e20 else U * scale, {}
 
-    def typical_scale(self, X: Array) -> float:
-        """Bring gamma det(X^T X) to n / 2, where the sampler would take it in the long run."""
-        n, K = X.shape
-        _, log_det = inverse_moments(X)
+    def typical_scale(self, U: Array) -> float:
+        """Bring gamma det(U^T U) to n / 2, where the sampler would take it in the long run."""
+        n, K = U.shape
+        _, log_det = inverse_moments(U)
         if not math.isfinite(log_det):
             return 1.0
         return math.exp(0.5 * (math.log(n / 2) - self.log_gamma - log_det) / K)
 
-    def log_density(self, X: Array, h: Values) -> float:
-        if self.nonnegative and (X < 0).any():
+    def log_density(self, U: Array, values: Values) -> float:
+        if self.nonnegative and (U < 0).any():
             return -math.inf
-        sign, log_det = np.linalg.slogdet(X.T @ X)
+        sign, log_det = np.linalg.slogdet(U.T @ U)
         volume = math.exp(self.log_gamma + log_det) if sign > 0 else 0.0
-        return -volume - 0.5 * float(self.ridge or 0.0) * float(np.sum(X**2))
+        return -volume - 0.5 * float(self.ridge or 0.0) * float(np.sum(U**2))
 
-    def scale_terms(self, X: Array, h: Values) -> ScaleTerms | None:
-        n, K = X.shape
-        _, log_det = inverse_moments(X)
+    def scale_terms(self, U: Array, values: Values) -> ScaleTerms | None:
+        n, K = U.shape
+        _, log_det = inverse_moments(U)
         if not math.isfinite(log_det):
             return None
-        weights = {2: float(self.ridge or 0.0) * over_rows(X**2)}
+        weights = {2: float(self.ridge or 0.0) * over_rows(U**2)}
         return ScaleTerms.of(K, n, weights, determinant=math.log(2) + self.log_gamma + log_det)

@@ -1,22 +1,8 @@
 """A report of an analysis as one HTML file that needs nothing else: `build` makes it."""
 
-from bayesmf.report.data import (
-    Diagnostic,
-    Factor,
-    Histogram,
-    RankingRow,
-    ReportData,
-    Surprise,
-)
+from bayesmf.report.data import Diagnostic, Factor, Histogram, RankingRow, ReportData, Surprise
 from bayesmf.report.page import build, write
 
 __all__ = [
-    "Diagnostic",
-    "Factor",
-    "Histogram",
-    "RankingRow",
-    "ReportData",
-    "Surprise",
-    "build",
-    "write",
-]
+    "Diagnostic", "Factor", "Histogram", "RankingRow", "ReportData", "Surprise", "build", "write",
+]  # fmt: skip

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bayesmf._errors import DataError
-from bayesmf.diagnostics import Diagnosis
+from bayesmf.posterior.diagnostics import Diagnosis
 
 KINDS = {
     "real": "real-valued",
@@ -62,7 +62,7 @@ class Factor:
 
 @dataclass(frozen=True)
 class Diagnostic:
-    """How well the chains agree about one quantity; `bayesmf.diagnostics.Diagnosis` will do too."""
+    """How well the chains agree about one quantity; a `Diagnosis` will do too."""
 
     quantity: str
     mean: float | None = None

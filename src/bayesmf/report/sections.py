@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesmf.diagnostics import ESS_LIMIT, RHAT_LIMIT
+from bayesmf.posterior.diagnostics import ESS_LIMIT, RHAT_LIMIT
 from bayesmf.report import charts, tables
 from bayesmf.report.data import KINDS, Factor, ReportData
 from bayesmf.report.markup import Child, Html, finite, join, number, percent, tag, text
@@ -79,13 +79,9 @@ def _pattern(data: ReportData) -> Html:
         class_="pattern",
     )
     key = tag(
-        "span",
-        tag("span", class_="swatch full"),
-        " observed",
-        tag("span", class_="swatch hatch"),
-        " missing.",
-        class_="nowrap",
-    )
+        "span", tag("span", class_="swatch full"), " observed", tag("span", class_="swatch hatch"),
+        " missing.", class_="nowrap",
+    )  # fmt: skip
     return tag("figure", picture, tag("figcaption", key, " ", data.note))
 
 
@@ -184,17 +180,10 @@ def completed_matrix(data: ReportData) -> Html | None:
     ]
     switch = tag("fieldset", tag("legend", "Show"), *choices, class_="switch")
     canvas = tag(
-        "canvas",
-        f"A map of {rows} rows and {cols} columns; it needs JavaScript.",
-        id="heatmap",
-        width=cols,
-        height=rows,
-        tabindex="0",
-        role="application",
-        aria_roledescription="heatmap",
-        aria_label=f"Map of {rows} rows and {cols} columns",
-        aria_describedby="matrix-help",
-    )
+        "canvas", f"A map of {rows} rows and {cols} columns; it needs JavaScript.", id="heatmap",
+        width=cols, height=rows, tabindex="0", role="application", aria_roledescription="heatmap",
+        aria_label=f"Map of {rows} rows and {cols} columns", aria_describedby="matrix-help",
+    )  # fmt: skip
     scale = tag(
         "div",
         tag("canvas", id="colours", width=256, height=1, aria_hidden="true"),
@@ -216,13 +205,9 @@ def completed_matrix(data: ReportData) -> Html | None:
         tag("noscript", tag("p", "The map is drawn by a script, and scripts are off.")),
         tag("div", plot, class_="matrix"),
         tag("p", "No cell is chosen.", id="cell", class_="readout", aria_live="polite"),
-        tag(
-            "p",
-            "Point at a cell or tap it; or move with the arrow keys, Home and End.",
-            id="matrix-help",
-            class_="hint screen",
-        ),
-    )
+        tag("p", "Point at a cell or tap it; or move with the arrow keys, Home and End.",
+            id="matrix-help", class_="hint screen"),
+    )  # fmt: skip
 
 
 def matrix_layers(data: ReportData) -> dict[str, dict[str, Any]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from bayesmf.diagnostics import ESS_LIMIT, RHAT_LIMIT, Diagnosis
+from bayesmf.posterior.diagnostics import ESS_LIMIT, RHAT_LIMIT, Diagnosis
 from bayesmf.report import charts
 from bayesmf.report.data import KINDS, STATUSES, Diagnostic, RankingRow, Surprise
 from bayesmf.report.markup import (
@@ -89,15 +89,12 @@ def ranking(rows: Sequence[RankingRow]) -> Html:
         Column("Kind", _kind, lambda r: KINDS.get(r.kind, r.kind), numeric=False),
         Column("Rank", lambda r: whole(r.rank), lambda r: finite(r.rank)),
         *_errors(rows),
-        Column(
-            "Log density",
-            lambda r: with_error(r.log_density, r.log_density_error, density),
-            lambda r: finite(r.log_density),
-        ),
+        Column("Log density", lambda r: with_error(r.log_density, r.log_density_error, density),
+               lambda r: finite(r.log_density)),
         Column("Coverage", lambda r: percent(r.coverage, fixed=True), lambda r: finite(r.coverage)),
         Column("Time", lambda r: duration(r.seconds), lambda r: finite(r.seconds)),
         Column("Folds", lambda r: whole(r.folds), lambda r: finite(r.folds)),
-    ]
+    ]  # fmt: skip
     shown = [c for c in columns if c.by is None or any(c.by(row) not in (None, "") for row in rows)]
     return table("Models compared on held-out cells", shown, rows, marked="status")
 
@@ -110,18 +107,11 @@ def _errors(rows: Sequence[RankingRow]) -> list[Column]:
     best = next((r for r in rows if r.status == "recommended"), None)
     places = places_for(row.mse_error for row in rows)
     return [
-        Column(
-            "Error (MSE)",
-            lambda r: with_error(r.mse, r.mse_error, places),
-            lambda r: finite(r.mse),
-        ),
-        Column(
-            "\u00b1 one standard error",
-            lambda r: charts.error_dot(r, axis, best),
-            numeric=False,
-            unit=charts.error_scale(axis),
-        ),
-    ]
+        Column("Error (MSE)", lambda r: with_error(r.mse, r.mse_error, places),
+               lambda r: finite(r.mse)),
+        Column("\u00b1 one standard error", lambda r: charts.error_dot(r, axis, best),
+               numeric=False, unit=charts.error_scale(axis)),
+    ]  # fmt: skip
 
 
 def _kind(row: RankingRow) -> Html:
@@ -165,13 +155,10 @@ def surprises(rows: Sequence[Surprise]) -> Html:
         named("Column", lambda s: s.col),
         Column("Value", lambda s: number(s.value), lambda s: finite(s.value)),
         Column("Expected", lambda s: number(s.mean), lambda s: finite(s.mean)),
-        Column(
-            "90 % interval",
-            lambda s: f"{number(s.low)} to {number(s.high)}",
-            lambda s: finite(s.high - s.low),
-        ),
+        Column("90 % interval", lambda s: f"{number(s.low)} to {number(s.high)}",
+               lambda s: finite(s.high - s.low)),
         Column("How far off", off, distance),
-    ]
+    ]  # fmt: skip
     return table("Observed cells that the model did not expect", columns, rows)
 
 

@@ -1,0 +1,1 @@
+"""Benchmarks: ``python -m benchmarks.run`` measures, one part or all (see `benchmarks.run`)."""

@@ -1,0 +1,103 @@
+"""`bayesmf reproduce`: the study, or parts of it."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from bayesmf.cli._tools import command, positive, words
+from bayesmf.study.experiments import NAMES
+
+_EXAMPLES = """\
+Examples:
+  bayesmf reproduce all --budget quick --jobs 2
+  bayesmf reproduce cross_validation --protocol sound --datasets CCLE_IC50 --budget full
+  bayesmf reproduce all --dry-run
+
+A run that is stopped goes on where it was when it is started again with the same
+--output. Matrices are looked for in the folder that BAYESMF_DATA names."""
+# fmt: off
+_OPTIONS: dict[str, dict[str, Any]] = {
+    "experiments": {"nargs": "*", "default": ["all"], "metavar": "EXPERIMENT", "help":
+        f"all, or some of {', '.join(NAMES)}"},
+    "--protocol": {"default": "paper", "choices": ("paper", "sound", "both"), "help":
+        "what the study did, what it should have done, or both"},
+    "--budget": {"default": "quick", "choices": ("quick", "full"), "help":
+        "few repeats of everything, or all of them"},
+    "--datasets": {"type": words, "default": [], "metavar": "A,B", "help": "only these matrices"},
+    "--models": {"type": words, "default": [], "metavar": "A,B", "help": "only these methods"},
+    "--output": {"default": "study", "metavar": "FOLDER", "help":
+        "where store, tables and figures go (default: study)"},
+    "--jobs": {"type": positive, "default": 1, "metavar": "N", "help":
+        "processes that run tasks side by side (default: 1)"},
+    "--dask": {"metavar": "ADDRESS", "help": "run tasks on this Dask cluster"},
+    "--no-figures": {"action": "store_true", "help": "write tables only"},
+    "--dry-run": {"action": "store_true", "help":
+        "print the tasks and how long they would take, and do nothing"},
+    "--quiet": {"action": "store_true", "help": "print nothing but errors"},
+}
+# fmt: on
+
+
+def add(commands: Any) -> None:
+    """Add the commands of this module."""
+    text = "re-run the study: all experiments, tables and figures"
+    parser = command(commands, "reproduce", _reproduce, text, _EXAMPLES)
+    for name, about in _OPTIONS.items():
+        parser.add_argument(name, **about)
+
+
+def _reproduce(options: argparse.Namespace) -> int:
+    from bayesmf.study.reproduce import plan, reproduce
+    from bayesmf.study.tables import agreement
+
+    what = {
+        "experiments": NAMES if "all" in options.experiments else options.experiments,
+        "protocol": options.protocol, "budget": options.budget, "names": options.datasets,
+        "models": options.models,
+    }  # fmt: skip
+    if options.dry_run:
+        tasks, absent = plan(**what)
+        lines, near = _times(tasks, options), agreement([])
+    else:
+        found = reproduce(
+            **what, folder=options.output, jobs=options.jobs, dask=options.dask,
+            figures=not options.no_figures, progress=not options.quiet,
+        )  # fmt: skip
+        absent, files = found["absent"], len(found["written"])
+        lines = [f"{found['done']} tasks were run, {files} files written to {options.output}."]
+        near = agreement(c for c in found["cells"] if c.protocol == "paper")
+    if absent:
+        names = ", ".join(absent)
+        lines.append(f"Left out, because they are not here (see bayesmf datasets): {names}.")
+    if near["cells"]:
+        lines.append(f"{near['within']} of {near['cells']} published cells ({near['share']:.0%}) "
+                     "lie within three combined standard errors.")  # fmt: skip
+    if options.dry_run or not options.quiet:
+        print("\n".join(lines))
+    return 0
+
+
+def _times(tasks: list[Any], options: argparse.Namespace) -> list[str]:
+    """Tasks that differ in nothing but the repeat, with the seconds that they will take."""
+    from bayesmf.study.estimate import learnt, study_seconds
+    from bayesmf.tasks.store import Store
+
+    alike: dict[str, list[Any]] = {}
+    for task in tasks:
+        alike.setdefault(str(task).rpartition(" #")[0], []).append(task)
+    known = dict(Store(f"{options.output}/store").records(tasks))
+    lines, missing = [], []
+    length = learnt(known.items())
+    for name, group in alike.items():
+        left = [task for task in group if task not in known]
+        done = f", {len(group) - len(left)} done" if len(left) < len(group) else ""
+        lines.append(f"{sum(map(length, left)):7.1f} s  {name} ({len(group)} tasks{done})")
+        missing += left
+    ours, theirs = sum(map(length, missing)), sum(map(study_seconds, missing))
+    lines.append(
+        f"{len(tasks)} tasks, {len(missing)} of them to be run: about "
+        f"{ours / options.jobs / 60:.0f} minutes with --jobs {options.jobs}; the study's own code "
+        f"would have taken {theirs / 3600:.0f} hours for their sweeps."
+    )
+    return lines

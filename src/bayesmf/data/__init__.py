@@ -1,0 +1,1 @@
+"""A matrix with missing entries, and offsets taken off it."""

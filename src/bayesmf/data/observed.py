@@ -1,0 +1,404 @@
+"""The observed entries of a matrix, laid out once for sweeps over its rows and its columns."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from dataclasses import dataclass, field
+from decimal import Decimal
+from functools import cached_property
+from numbers import Integral, Real
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from bayesmf._errors import DataError, nearest
+
+Array: TypeAlias = npt.NDArray[Any]
+BoolArray: TypeAlias = npt.NDArray[np.bool_]
+FloatArray: TypeAlias = npt.NDArray[np.float64]
+IntArray: TypeAlias = npt.NDArray[np.int64]
+Labels: TypeAlias = npt.NDArray[np.object_] | None
+Names: TypeAlias = tuple[Labels, Labels]
+Shape: TypeAlias = tuple[int, int]
+
+# At this density a product over whole rows costs no more than gathering the observed entries.
+DENSE_DENSITY = 0.4
+# Beyond this many cells the dense copies, two in each view, would fill the memory.
+DENSE_CELLS = 20_000_000
+_ABSENT = {"NoneType", "NAType"}  # types of missing values, by name: pandas is not imported
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class View:
+    """The observed entries as seen from one side, row after row."""
+
+    indptr: IntArray  # row i owns the entries indptr[i]:indptr[i + 1]
+    indices: npt.NDArray[np.int32]  # positions on the other side, increasing within a row
+    # In the view's own order: a permutation into the other view's would take as many bytes, and
+    # make half-sweeps jump through memory.
+    values: FloatArray
+    filled: FloatArray | None  # the whole matrix, 0 at missing cells; None off the dense path
+    mask: FloatArray | None  # 1 at observed cells and 0 elsewhere; None off the dense path
+    cache: dict[Any, Any] = field(default_factory=dict, repr=False)  # what follows from the cells
+
+    @property
+    def n(self) -> int:
+        """Number of rows of this view."""
+        return self.indptr.size - 1
+
+    @property
+    def counts(self) -> IntArray:
+        """Number of observed entries in each row of this view."""
+        return np.diff(self.indptr)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ObservedMatrix:
+    """A matrix with missing entries; make one with `of` or `from_triples`."""
+
+    shape: Shape
+    rows: View
+    cols: View  # the view of the transpose
+    row_labels: Labels = None
+    col_labels: Labels = None
+
+    @classmethod
+    def of(
+        cls, X: Any, mask: Any = None, row_labels: Any = None, col_labels: Any = None
+    ) -> ObservedMatrix:
+        """Read a matrix from any of the usual containers.
+
+        Parameters
+        ----------
+        X : array, masked array, DataFrame, nested lists, sparse matrix or array, or 3-tuple
+            NaN, None and pandas.NA are missing, and so are masked cells. In a scipy.sparse
+            container the stored entries are the observed ones, explicit zeros included. Mind
+            that DIA cannot tell a stored zero from padding, so its zeros are missing, and that
+            BSR stores whole blocks, so the zeros inside a block are observed. Any 3-tuple is
+            read by `from_triples`. An `ObservedMatrix` is returned as it is.
+        mask : boolean array, optional
+            True where a cell of a dense `X` is observed; the content of others is ignored.
+        row_labels, col_labels : iterable of hashable, optional
+            Names of the rows and columns; by default those of a DataFrame.
+
+        Examples
+        --------
+        >>> X = ObservedMatrix.of([[1.0, None], [2.0, 3.0]], col_labels=["a", "b"])
+        >>> X, X.cell_name(0, 1)
+        (ObservedMatrix(2 x 2, 3 observed, 75.0 %), "row 0, column 'b'")
+        """
+        if isinstance(X, ObservedMatrix):
+            if mask is not None or row_labels is not None or col_labels is not None:
+                raise DataError("An ObservedMatrix has its mask and labels already; pass only X.")
+            return X
+        is_triple, is_sparse = isinstance(X, tuple) and len(X) == 3, hasattr(X, "tocoo")
+        if mask is not None and (is_triple or is_sparse):
+            raise DataError("mask goes with a dense matrix; leave unobserved entries out of X.")
+        if is_triple:
+            return cls.from_triples(X[0], X[1], X[2], None, row_labels, col_labels)
+        if _is_frame(X):
+            row_labels = X.index if row_labels is None else row_labels
+            col_labels = X.columns if col_labels is None else col_labels
+        source: Any = X.tocoo() if is_sparse else _array(X)  # COO leaves duplicates apart
+        shape = _checked_shape(source.shape)
+        names = _labels(row_labels, shape[0], "row"), _labels(col_labels, shape[1], "column")
+        if is_sparse:
+            return _assemble(source.row, source.col, source.data, shape, names)
+        kept = ~np.isnan(source) if source.dtype.kind == "f" else np.ones(shape, dtype=bool)
+        if mask is not None:
+            kept = _checked_mask(mask, X, shape)
+        i, j = np.nonzero(kept)
+        return _assemble(i, j, source[kept], shape, names, strict=mask is not None)
+
+    @classmethod
+    def from_triples(
+        cls,
+        rows: Any,
+        cols: Any,
+        values: Any,
+        shape: Shape | None = None,
+        row_labels: Any = None,
+        col_labels: Any = None,
+    ) -> ObservedMatrix:
+        """Read a matrix from one (row, column, value) triple for each observed entry.
+
+        Parameters
+        ----------
+        rows, cols : sequences of int or of labels
+            Integers are positions. Anything else is a label: labels are numbered in order of
+            first appearance, or in the order of `row_labels` and `col_labels` when given.
+        values : sequence of float
+            A triple whose value is NaN or None is missing, but its row and column exist.
+        shape : tuple of int, by default just large enough
+        row_labels, col_labels : iterable of hashable, optional
+
+        Examples
+        --------
+        >>> X = ObservedMatrix.from_triples(["b", "a", "b"], [0, 0, 2], [1.0, 2.0, 3.0])
+        >>> X.row_labels.tolist(), X.shape
+        (['b', 'a'], (2, 3))
+        """
+        limits = (None, None) if shape is None else _checked_shape(shape)
+        i, n, row_names = _positions(rows, limits[0], row_labels, "row")
+        j, m, col_names = _positions(cols, limits[1], col_labels, "column")
+        x = _array(values).ravel()
+        sizes = i.size, j.size, x.size
+        if len(set(sizes)) > 1:
+            raise DataError(f"rows, cols and values have different lengths {sizes}; match them.")
+        return _assemble(i, j, x, _checked_shape((n, m)), (row_names, col_names))
+
+    @property
+    def n_observed(self) -> int:
+        """Number of observed entries."""
+        return self.rows.values.size
+
+    @property
+    def density(self) -> float:
+        """Share of the cells that are observed."""
+        return self.n_observed / (self.shape[0] * self.shape[1])
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether the views hold the whole matrix; the share of observed entries decides."""
+        return self.rows.filled is not None
+
+    @property
+    def empty_rows(self) -> BoolArray:
+        """Flags of the rows without any observed entry."""
+        return self.rows.counts == 0
+
+    @property
+    def empty_cols(self) -> BoolArray:
+        """Flags of the columns without any observed entry."""
+        return self.cols.counts == 0
+
+    @cached_property
+    def mean(self) -> float:
+        """Mean of the observed values."""
+        return float(self.rows.values.mean())
+
+    @cached_property
+    def variance(self) -> float:
+        """Mean squared deviation of the observed values from their mean."""
+        return float(self.rows.values.var())
+
+    def transpose(self) -> ObservedMatrix:
+        """Return the transpose, which shares its views with this matrix."""
+        n, m = self.shape
+        return ObservedMatrix((m, n), self.cols, self.rows, self.col_labels, self.row_labels)
+
+    T = property(transpose)
+
+    def triples(self) -> tuple[IntArray, IntArray, FloatArray]:
+        """Return fresh arrays of the rows, columns and values of the entries, in row order."""
+        rows = np.repeat(np.arange(self.shape[0]), self.rows.counts)
+        return rows, self.rows.indices.astype(np.int64), self.rows.values.copy()
+
+    def to_array(self) -> FloatArray:
+        """Return the matrix as an array with NaN at the missing cells."""
+        rows, cols, values = self.triples()
+        array = np.full(self.shape, np.nan)
+        array[rows, cols] = values
+        return array
+
+    def take(self, selected: npt.ArrayLike) -> ObservedMatrix:
+        """Return the matrix with only the selected entries, in the same shape and labels.
+
+        `selected` holds a flag for each entry in row order, or positions in that order.
+
+        Examples
+        --------
+        >>> ObservedMatrix.of([[1.0, 2.0], [3.0, 4.0]]).take([0, 3]).to_array()
+        array([[ 1., nan],
+               [nan,  4.]])
+        """
+        chosen = np.asarray(selected)
+        if chosen.dtype == bool and chosen.shape != (self.n_observed,):
+            raise DataError(f"selected needs {self.n_observed} flags, not shape {chosen.shape}.")
+        kept = np.zeros(self.n_observed, dtype=bool)
+        kept[chosen if chosen.size else []] = True
+        rows, cols, values = (part[kept] for part in self.triples())
+        return _assemble(rows, cols, values, self.shape, (self.row_labels, self.col_labels))
+
+    def cell_name(self, i: int, j: int) -> str:
+        """Return how messages call a cell: by its labels, or else by its position."""
+        return _cell(i, j, (self.row_labels, self.col_labels))
+
+    def names(self) -> tuple[list[str], list[str]]:
+        """Return labels of rows and columns as texts; positions where there are none."""
+        rows, cols = (
+            [str(label) for label in (range(n) if labels is None else labels)]
+            for n, labels in zip(self.shape, (self.row_labels, self.col_labels), strict=True)
+        )
+        return rows, cols
+
+    def check_entries(self) -> None:
+        """Raise a DataError if there is no observed entry."""
+        if not self.n_observed:
+            raise DataError("The matrix has no observed entry; at least one is needed.")
+
+    def complaint(self, bad: BoolArray, what: str, needs: str) -> str:
+        """Return a sentence that names the first of the bad entries, flagged in row order."""
+        i, j, value = (part[bad][0] for part in self.triples())
+        cell = f"{self.cell_name(i, j)} is {value:g}"
+        return f"{what} needs {needs}: {cell}; correct it or choose another model."
+
+    def fingerprint(self) -> str:
+        """Return a hash of shape, places and values of the data."""
+        digest = hashlib.sha256(repr(self.shape).encode())
+        for array in (self.rows.indptr, self.rows.indices, self.rows.values):
+            digest.update(np.ascontiguousarray(array).tobytes())
+        return digest.hexdigest()
+
+    def __repr__(self) -> str:
+        n, m = self.shape
+        return f"ObservedMatrix({n} x {m}, {self.n_observed} observed, {100 * self.density:.1f} %)"
+
+
+def _assemble(
+    rows: Array, cols: Array, raw: Array, shape: Shape, names: Names, strict: bool = False
+) -> ObservedMatrix:
+    """Check and sort entries in any order, drop missing ones unless strict, lay out both views."""
+    n, m = shape
+    values = _floats(raw, rows, cols, names)
+    key = rows.astype(np.int64) * m + cols
+    if not (key[1:] > key[:-1]).all():
+        order = np.argsort(key)
+        key, values = key[order], values[order]
+
+    def refuse(bad: BoolArray, why: str) -> None:
+        if bad.any():
+            i, j = divmod(int(key[bad.argmax()]), m)
+            raise DataError(f"{_cell(i, j, names)} {why}.")
+
+    refuse(key[1:] == key[:-1], "occurs more than once; keep one entry or combine them")
+    refuse(np.isinf(values), "is infinite; use NaN for a missing entry")
+    seen = ~np.isnan(values)
+    if strict:
+        refuse(~seen, "is missing though mask is True there; set mask to False")
+    key, values = key[seen], values[seen]
+    dense = key.size >= DENSE_DENSITY * (n * m) and n * m <= DENSE_CELLS
+    i, j = np.divmod(key, m)
+    # Up to 16 bits NumPy's stable sort is a radix sort, which takes linear time.
+    order = np.argsort(j.astype(np.min_scalar_type(m)), kind="stable")
+    by_row = _view(i, j, values, shape, dense)
+    by_column = _view(j[order], i[order], values[order], (m, n), dense)
+    return ObservedMatrix(shape, by_row, by_column, *names)
+
+
+def _view(i: IntArray, j: IntArray, values: FloatArray, shape: Shape, dense: bool) -> View:
+    indptr = np.append(0, np.bincount(i, minlength=shape[0]).cumsum())
+    filled = mask = None
+    if dense:
+        filled, mask = np.zeros(shape), np.zeros(shape)
+        filled[i, j], mask[i, j] = values, 1.0
+    return View(indptr, j.astype(np.int32), values, filled, mask)
+
+
+def _array(X: Any) -> Array:
+    """Return an array of floats or of anything that `_floats` can sort out."""
+    if _is_frame(X):
+        if all(dtype.kind in "biuf" for dtype in X.dtypes):
+            return X.to_numpy(dtype=np.float64, na_value=np.nan)
+        return X.to_numpy(dtype=object)
+    if isinstance(X, np.ma.MaskedArray):
+        kind, hole = (np.float64, np.nan) if X.dtype.kind in "biuf" else (object, None)
+        return np.ma.filled(X.astype(kind), hole)
+    try:
+        array = np.asarray(X)
+    except ValueError:
+        raise DataError("The rows of the matrix differ in length; make them equal.") from None
+    # One text in a list turns every number into text; as objects they stay what they are.
+    is_text = array.dtype.kind in "US" and not isinstance(X, np.ndarray)
+    return np.array(X, dtype=object) if is_text else array
+
+
+def _floats(raw: Array, rows: Array, cols: Array, names: Names) -> FloatArray:
+    """Return the values of the cells at `rows` and `cols` as new floats, None and NA as NaN."""
+    if raw.dtype.kind in "biuf":
+        return raw.astype(np.float64)
+    if raw.dtype.kind not in "OUS":
+        raise DataError(f"The values must be real numbers, not {raw.dtype}; convert them first.")
+    items = raw.tolist()
+    kinds = set(map(type, items))
+    absent = tuple(kind for kind in kinds if kind.__name__ in _ABSENT)
+    if bad := {kind for kind in kinds if not issubclass(kind, (Real, Decimal, np.bool_, *absent))}:
+        k = next(k for k, item in enumerate(items) if type(item) in bad)
+        what = f"{_cell(rows[k], cols[k], names)} holds {items[k]!r}, which is not a real number"
+        raise DataError(f"{what}; convert it, or use NaN for a missing entry.")
+    return np.array([np.nan if type(v) in absent else v for v in items], dtype=np.float64)
+
+
+def _positions(keys: Any, n: int | None, labels: Any, side: str) -> tuple[IntArray, int, Labels]:
+    """Return the positions that one side of the triples names, its length, and its labels."""
+    names = _labels(labels, n, side)
+    items = _items(keys)
+    kinds = set(map(type, items))
+    # Floats are refused: taken for labels, positions would end up in order of appearance.
+    if bad := {t for t in kinds if t.__name__ in _ABSENT or issubclass(t, (float, np.floating))}:
+        k = next(k for k, item in enumerate(items) if type(item) in bad)
+        raise DataError(f"The {side} of triple {k} is {items[k]!r}; use an integer or a label.")
+    if not all(issubclass(kind, Integral) for kind in kinds):
+        known = dict.fromkeys(items) if names is None else names
+        table = {label: k for k, label in enumerate(known)}
+        if unknown := [item for item in dict.fromkeys(items) if item not in table]:
+            hint = nearest(str(unknown[0]), map(str, table))
+            raise DataError(f"{side} {unknown[0]!r} is not among the {side} labels.{hint}")
+        names, items = _labels(table, n, side), list(map(table.__getitem__, items))
+    positions = np.array(items, dtype=np.int64)
+    if n is None:
+        n = int(positions.max(initial=-1)) + 1 if names is None else names.size
+    if (outside := (positions < 0) | (positions >= n)).any():
+        stray = positions[outside.argmax()]
+        raise DataError(f"{side} {stray} is outside 0 to {n - 1}; correct it, or the shape.")
+    return positions, n, names
+
+
+def _labels(labels: Any, n: int | None, side: str) -> Labels:
+    if labels is None:
+        return None
+    array = np.fromiter(_items(labels), dtype=object)
+    if n is not None and array.size != n:
+        raise DataError(f"There are {array.size} {side} labels for {n} {side}s; give one for each.")
+    if again := [label for label, times in Counter(array).items() if times > 1]:
+        raise DataError(f"{side} label {again[0]!r} occurs more than once; make labels unique.")
+    return array
+
+
+def _items(sequence: Any) -> list[Any]:
+    # Python objects read better in messages than NumPy scalars, but dates would turn to integers.
+    is_plain = isinstance(sequence, np.ndarray) and sequence.dtype.kind not in "mM"
+    return sequence.ravel().tolist() if is_plain else list(sequence)
+
+
+def _checked_mask(mask: Any, X: Any, shape: Shape) -> BoolArray:
+    flags = _array(mask)
+    if flags.shape != shape:
+        raise DataError(f"mask has shape {flags.shape} but X has {shape}; they must be equal.")
+    if flags.dtype.kind not in "biuf" or not ((flags == 0) | (flags == 1)).all():
+        raise DataError("mask must be boolean (or 0 and 1), True where a cell is observed.")
+    if _is_frame(mask) and _is_frame(X) and not all(map(np.array_equal, mask.axes, X.axes)):
+        raise DataError("mask and X have different labels; reindex mask like X.")
+    return flags.astype(bool)
+
+
+def _checked_shape(shape: tuple[int, ...]) -> Shape:
+    if 0 in shape:
+        raise DataError(f"The matrix is empty: its shape is {shape}; it needs rows and columns.")
+    if len(shape) != 2:
+        raise DataError(f"The matrix must have 2 dimensions, not {len(shape)}; reshape it.")
+    if min(shape) < 0 or max(shape) > np.iinfo(np.int32).max:
+        raise DataError(f"The shape {shape} is out of range; number the rows and columns from 0.")
+    return int(shape[0]), int(shape[1])
+
+
+def _is_frame(X: Any) -> bool:
+    return all(hasattr(X, name) for name in ("index", "columns", "to_numpy"))
+
+
+def _cell(i: int, j: int, names: Names) -> str:
+    row = i if names[0] is None else repr(names[0][i])
+    column = j if names[1] is None else repr(names[1][j])
+    return f"row {row}, column {column}"

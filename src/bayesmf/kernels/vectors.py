@@ -1,0 +1,165 @@
+"""Vectors of eight doubles, for the kernels where it matters that sums stay in registers.
+
+LLVM does not find them by itself in loops over small matrices. A vector is no instruction set: on a
+narrower machine one vector takes several registers.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.extending import intrinsic, models, register_model
+
+LANES = 8  # doubles in the widest vector register; narrower machines use several for one
+_VECTOR = ir.VectorType(ir.DoubleType(), LANES)
+_CONTRACT = ("contract",)  # a product and a sum may be rounded once
+
+
+class _VectorType(types.Type):
+    def __init__(self) -> None:
+        super().__init__("bayesmf.Vector")
+
+
+_vector = _VectorType()
+
+
+@register_model(_VectorType)
+class _VectorModel(models.PrimitiveModel):
+    def __init__(self, manager: Any, kind: Any) -> None:
+        super().__init__(manager, kind, _VECTOR)
+
+
+def _place(context: Any, builder: Any, kind: Any, array: Any, i: Any) -> Any:
+    """Address of the numbers from the i-th on, counted over the whole of a contiguous array."""
+    data = context.make_array(kind)(context, builder, array).data
+    return builder.bitcast(builder.gep(data, [i]), _VECTOR.as_pointer())
+
+
+@intrinsic
+def at(_: Any, array: Any, i: Any) -> Any:
+    """Return the i-th number of a contiguous array; unlike array[i], i may never be negative."""
+
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        data = context.make_array(array)(context, builder, args[0]).data
+        return builder.load(builder.gep(data, [args[1]]))
+
+    return array.dtype(array, types.intp), emit
+
+
+@intrinsic
+def load(_: Any, array: Any, i: Any) -> Any:
+    """Return the vector that begins at the i-th number of a contiguous array."""
+
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.load(_place(context, builder, array, *args), align=8)
+
+    return _vector(array, types.intp), emit
+
+
+@intrinsic
+def gather(_: Any, array: Any, i: Any, stride: Any) -> Any:
+    """Return the vector of every ``stride``-th number of a contiguous array from the i-th on."""
+
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        data, (_, place, step) = context.make_array(array)(context, builder, args[0]).data, args
+        x = _VECTOR(ir.Undefined)
+        for lane in range(LANES):
+            number = builder.load(builder.gep(data, [place]))
+            x = builder.insert_element(x, number, ir.IntType(32)(lane))
+            place = builder.add(place, step)
+        return x
+
+    return _vector(array, types.intp, types.intp), emit
+
+
+@intrinsic
+def store(_: Any, array: Any, i: Any, x: Any) -> Any:
+    """Write a vector to a contiguous array, from its i-th number on."""
+
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        builder.store(args[2], _place(context, builder, array, *args[:2]), align=8)
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp, x), emit
+
+
+@intrinsic
+def splat(_: Any, x: Any) -> Any:
+    """Return the vector that repeats one number."""
+
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        index = ir.IntType(32)
+        nothing, zeros = _VECTOR(ir.Undefined), ir.VectorType(index, LANES)([0] * LANES)
+        return builder.shuffle_vector(
+            builder.insert_element(nothing, args[0], index(0)), nothing, zeros
+        )
+
+    return _vector(types.float64), emit
+
+
+def _with_product(operation: str) -> Any:
+    """Code of s + x y or s - x y, rounded once where the machine can."""
+
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        s, x, y = args
+        combine = getattr(builder, operation)
+        return combine(s, builder.fmul(x, y, flags=_CONTRACT), flags=_CONTRACT)
+
+    return _vector(_vector, _vector, _vector), emit
+
+
+@intrinsic
+def plus_product(_: Any, s: Any, x: Any, y: Any) -> Any:
+    """Return s + x y."""
+    return _with_product("fadd")
+
+
+@intrinsic
+def minus_product(_: Any, s: Any, x: Any, y: Any) -> Any:
+    """Return s - x y."""
+    return _with_product("fsub")
+
+
+@intrinsic
+def product(_: Any, x: Any, y: Any) -> Any:
+    """Return x y."""
+    return _vector(_vector, _vector), lambda context, builder, _, args: builder.fmul(*args)
+
+
+@intrinsic
+def inverse_root(_: Any, x: Any) -> Any:
+    """Return 1 / sqrt(x)."""
+
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        kind = ir.FunctionType(_VECTOR, [_VECTOR])
+        root = cgutils.get_or_insert_function(builder.module, kind, f"llvm.sqrt.v{LANES}f64")
+        return builder.fdiv(_VECTOR([1.0] * LANES), builder.call(root, args))
+
+    return _vector(_vector), emit
+
+
+@intrinsic
+def clamped_below(_: Any, x: Any, floor: Any) -> Any:
+    """Return the larger of x and floor; NaN where x is NaN."""
+
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        x, floor = args
+        return builder.select(builder.fcmp_ordered(">", floor, x), floor, x)
+
+    return _vector(_vector, _vector), emit
+
+
+@intrinsic
+def total(_: Any, x: Any) -> Any:
+    """Return the sum of a vector's numbers."""
+
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        number = ir.DoubleType()
+        kind = ir.FunctionType(number, [number, _VECTOR])
+        name = f"llvm.vector.reduce.fadd.v{LANES}f64"
+        add = cgutils.get_or_insert_function(builder.module, kind, name)
+        return builder.call(add, [number(0.0), args[0]], fastmath=("reassoc",))
+
+    return types.float64(_vector), emit

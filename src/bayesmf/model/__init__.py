@@ -1,0 +1,1 @@
+"""What is assumed: likelihood, priors and biases."""

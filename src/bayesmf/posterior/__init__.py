@@ -1,0 +1,1 @@
+"""What chains found: draws, predictions, diagnostics, files."""

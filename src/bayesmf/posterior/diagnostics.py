@@ -1,0 +1,210 @@
+"""Whether chains have converged: R-hat, effective sample sizes and errors of what is identifiable.
+
+Factors rotate and change places, so nothing is diagnosed on them. What chains agree on is the
+training error, what the likelihood monitors (the noise precision), the ARD precisions in order of
+size, and the predictions of cells.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bayesmf.streams import Array
+
+if TYPE_CHECKING:
+    from bayesmf.posterior.posterior import Posterior
+
+RHAT_LIMIT = 1.1  # beyond it chains disagree by more than the spread of a chain excuses
+TOO_FEW = 20  # draws, with which chains cannot be compared
+ESS_LIMIT = 50  # fewer effective draws say little about an interval
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """One quantity: split R-hat, bulk and tail effective sample size, error of the mean."""
+
+    quantity: str
+    mean: float
+    sd: float
+    rhat: float
+    ess_bulk: float
+    ess_tail: float
+    mcse: float
+
+
+def diagnose(name: str, draws: Array) -> Diagnosis:
+    """Diagnose draws (chains, draws) of one number."""
+    from arviz_stats.base import array_stats
+
+    draws = np.asarray(draws, dtype=np.float64)
+    mean, sd = float(draws.mean()), float(draws.std(ddof=1)) if draws.size > 1 else 0.0
+    if draws.shape[1] < 4 or np.ptp(draws) == 0:
+        return Diagnosis(name, mean, sd, *[float("nan")] * 4)
+    axes = {"chain_axis": 0, "draw_axis": 1}
+    return Diagnosis(
+        name,
+        mean,
+        sd,
+        float(array_stats.rhat(draws, **axes)),
+        float(array_stats.ess(draws, method="bulk", **axes)),
+        float(array_stats.ess(draws, method="tail", prob=(0.05, 0.95), **axes)),
+        float(array_stats.mcse(draws, method="mean", **axes)),
+    )
+
+
+def split_rhat(draws: Array) -> Array:
+    """Plain split R-hat of many series at once: draws (chains, draws, n) to (n,).
+
+    It lacks the rank normalisation of `diagnose`, and is as quick as an average.
+    """
+    half = draws.shape[1] // 2
+    parts = np.concatenate([draws[:, :half], draws[:, -half:]])
+    within = parts.var(axis=1, ddof=1).mean(axis=0)
+    between = parts.mean(axis=1).var(axis=0, ddof=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.sqrt((half - 1) / half + between / within)
+    return np.where(within > 0, ratio, 1.0)
+
+
+def _chance(draws: int) -> float:
+    """An R-hat that chains of so few independent draws reach by chance, one time in a thousand."""
+    return (1 + 10 / max(1, draws // 2)) ** 0.5
+
+
+def verdict(found: list[Diagnosis], cells: Array, draws: int) -> tuple[bool, list[str]]:
+    """Whether to trust a run, and in sentences why not and what to change."""
+    known = [d for d in found if np.isfinite(d.rhat)]
+    advice = []
+    limit = max(RHAT_LIMIT, _chance(draws))
+    slow = [d for d in known if d.rhat > limit]
+    if slow:
+        worst = max(slow, key=lambda d: d.rhat)
+        advice.append(
+            f"The chains disagree about {worst.quantity} (R-hat {worst.rhat:.2f}, should be below "
+            f"{limit:.2f}): raise burn_in and draws, to about {2 * draws} each."
+        )
+    share = float(np.mean(cells > limit)) if cells.size else 0.0
+    if share > 0.01:
+        advice.append(
+            f"{share:.1%} of the cells have an R-hat above {limit:.2f}: raise burn_in and "
+            "draws, or use a smaller n_components."
+        )
+    few = [d for d in known if min(d.ess_bulk, d.ess_tail) < ESS_LIMIT and d not in slow]
+    if few:
+        worst = min(few, key=lambda d: min(d.ess_bulk, d.ess_tail))
+        advice.append(
+            f"There are only {min(worst.ess_bulk, worst.ess_tail):.0f} effective draws of "
+            f"{worst.quantity}: its mean is good, but for intervals raise draws."
+        )
+    return not slow and share <= 0.01, advice
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What `Posterior.summary` found; printing it says it in words.
+
+    ``trusted`` is the verdict, ``advice`` the reasons against it and what to change,
+    ``quantities`` the figures, ``cell_rhat`` the split R-hat of all cells (empty if unknown).
+    """
+
+    model: str
+    chains: int
+    draws: int
+    trusted: bool
+    advice: tuple[str, ...]
+    quantities: tuple[Diagnosis, ...]
+    cell_rhat: Array
+
+    @property
+    def verdict(self) -> str:
+        """Whether to trust the run, in words."""
+        return "The chains agree." if self.trusted else "Do not trust this run yet."
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.model}: {self.chains} chains of {self.draws} draws. {self.verdict}",
+            *self.advice,
+            f"{'':24}{'mean':>10}{'sd':>10}{'R-hat':>8}{'ESS bulk':>10}{'ESS tail':>10}",
+        ]
+        for d in self.quantities:
+            lines.append(
+                f"{d.quantity:24}{d.mean:10.4g}{d.sd:10.3g}{d.rhat:8.3f}"
+                f"{d.ess_bulk:10.0f}{d.ess_tail:10.0f}"
+            )
+        if self.cell_rhat.size:
+            worst, share = self.cell_rhat.max(), np.mean(self.cell_rhat > RHAT_LIMIT)
+            lines.append(
+                f"{self.cell_rhat.size} cells: largest split R-hat {worst:.3f}, "
+                f"{share:.2%} above {RHAT_LIMIT}"
+            )
+        return "\n".join(lines)
+
+
+def summarise(posterior: Posterior, n_cells: int, screen: int | None = None) -> Summary:
+    """Diagnose a posterior."""
+    kept, settings = posterior.draws, posterior.settings
+    series: dict[str, Array] = {}
+    sweeps = posterior.train_mse[:, settings["burn_in"] :]
+    series["training error"] = sweeps[:, settings["thin"] - 1 :: settings["thin"]]
+    likelihood = posterior.model.likelihood
+    own = {name: kept[name] for name in likelihood.variables(posterior.shape)}
+    series |= likelihood.monitored(own, series["training error"][:, : settings["draws"]])
+    for name, title in (("rows", "spread of row effects"), ("cols", "spread of column effects")):
+        if f"bias.{name}_precision" in kept:
+            series[title] = kept[f"bias.{name}_precision"] ** -0.5
+    for name in ("relevance", "rows.relevance", "cols.relevance"):
+        if name in kept:
+            ordered = np.sort(kept[name], axis=2)
+            for k in range(ordered.shape[2]):
+                series[f"{name}, {k + 1}. smallest"] = ordered[:, :, k]
+    found, cells = [diagnose(name, draws) for name, draws in series.items()], np.empty(0)
+    if _knows_cells(posterior):
+        I, J = posterior.shape  # noqa: E741
+        rows = I if screen is None else min(I, max(1, screen // J))
+        chosen = np.linspace(0, I - 1, rows).round().astype(int)
+        U, V = _by_chain(posterior)
+        cells = _screen(U if rows == I else U[:, :, chosen], V)
+        found += [diagnose(name, draws) for name, draws in _some_cells(U, V, n_cells)]
+    draws = settings["draws"]
+    trusted, advice = verdict(found, cells, draws)
+    return Summary(
+        posterior.model.name, settings["chains"], draws, trusted, tuple(advice), tuple(found), cells
+    )
+
+
+def _knows_cells(posterior: Posterior) -> bool:
+    """Whether all was kept that predictions of cells are made of."""
+    biases = {"bias.mean", "bias.rows", "bias.cols"} if posterior.model.biases else set()
+    return {"U", "V"} | biases <= set(posterior.draws)
+
+
+def _by_chain(posterior: Posterior) -> tuple[Array, Array]:
+    """Draws (chains, draws, n, .) of two arrays whose product is the mean of all cells."""
+    U, V = posterior.predictors()
+    first = posterior.draws["U"].shape[:2]
+    return U.reshape(*first, *U.shape[1:]), V.reshape(*first, *V.shape[1:])
+
+
+def _some_cells(U: Array, V: Array, n: int) -> list[tuple[str, Array]]:
+    """Predictions of a few cells, always the same of a matrix: names and draws."""
+    rng = np.random.default_rng(0)
+    i, j = (rng.integers(0, F.shape[2], n) for F in (U, V))
+    values = np.einsum("cdtk,cdtk->cdt", U[:, :, i], V[:, :, j])
+    names = [f"cell ({a}, {b})" for a, b in zip(i, j, strict=True)]
+    return list(zip(names, np.moveaxis(values, 2, 0), strict=True))
+
+
+def _screen(U: Array, V: Array) -> Array:
+    """Split R-hat of the predictions of all cells, in blocks of rows."""
+    chains, draws, rows, _ = U.shape
+    if draws < 4:
+        return np.empty(0)
+    step = max(1, 4_000_000 // (chains * draws * V.shape[2]))
+    blocks = []
+    for a in range(0, rows, step):
+        values = U[:, :, a : a + step] @ V.swapaxes(2, 3)
+        blocks.append(split_rhat(values.reshape(chains, draws, -1)))
+    return np.concatenate(blocks)

@@ -1,0 +1,228 @@
+"""The posterior: moments of the predictions U V^T, kept draws, and what to know about the run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bayesmf._errors import DataError, ModelError
+from bayesmf.data.cells import cell_arrays
+from bayesmf.model.biases import augmented
+from bayesmf.model.model import Model
+from bayesmf.priors.distributions import Values
+from bayesmf.sampler.state import State
+from bayesmf.streams import Array
+
+if TYPE_CHECKING:
+    from bayesmf.posterior.diagnostics import Summary
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior:
+    """The result of `sample`.
+
+    Attributes
+    ----------
+    model
+        The model with all its defaults filled in.
+    mean, variance
+        Posterior mean and variance of U V^T: (I, J), or one number per requested cell.
+    draws
+        Kept draws by variable name, each (chains, draws, ...); always has those of the likelihood,
+        such as "noise_precision".
+    train_mse, seconds
+        Mean squared training error and seconds of every sweep, burn-in included: (chains, sweeps).
+    U_mean, V_mean
+        Posterior means of the factors of every chain: (chains, I, K), (chains, J, K). Factors may
+        rotate and change places between draws: for predictions use `predict`.
+    states
+        The last state of every chain, from which `bayesmf.chain` goes on.
+    empty_rows, empty_cols
+        Flags of the rows and columns without any observed entry: prior draws only.
+    notes
+        What should be known about this run, in sentences.
+    settings
+        How the run was made: draws, burn_in, thin, chains, init, scale_move and the seed, which
+        as ``random_state`` makes the same run again.
+    """
+
+    model: Model
+    n_components: int
+    shape: tuple[int, int]
+    cells: tuple[Array, Array] | None
+    mean: Array
+    variance: Array
+    draws: dict[str, Array]
+    train_mse: Array
+    seconds: Array
+    U_mean: Array
+    V_mean: Array
+    states: tuple[State, ...]
+    empty_rows: Array
+    empty_cols: Array
+    row_labels: Array | None
+    col_labels: Array | None
+    notes: tuple[str, ...]
+    settings: dict[str, Any]
+
+    @property
+    def noise_precision(self) -> Array:
+        """Draws of the noise precision, (chains, draws)."""
+        try:
+            return self.draws["noise_precision"]
+        except KeyError:
+            likelihood = self.model.likelihood.name
+            raise ModelError(
+                f"{self.model.name} has no noise precision: its likelihood is {likelihood}."
+            ) from None
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether an interrupt ended the run early; `notes` says what was kept."""
+        return bool(self.settings.get("interrupted"))
+
+    def predict(
+        self, rows: Any = None, cols: Any = None, *, method: str = "mean", return_std: bool = False
+    ) -> Any:
+        """Predict cells by the posterior mean of U V^T.
+
+        Parameters
+        ----------
+        rows, cols
+            Positions of the cells, two arrays of one length; all cells (or all that were requested
+            from `sample`) if left out.
+        method
+            "mean" is the posterior mean of U V^T. "product_of_means" multiplies the posterior means
+            of U and V, chain by chain, as the study did; it is not a posterior mean.
+        return_std
+            Also return the posterior standard deviation of U V^T (without observation noise).
+        """
+        if method not in ("mean", "product_of_means"):
+            raise ModelError(f"method must be 'mean' or 'product_of_means', got {method!r}.")
+        if (rows is None) != (cols is None):
+            raise ModelError("Give both rows and cols, or neither.")
+        if method != "mean" and self.model.biases:
+            raise ModelError("product_of_means is for models without biases; use method='mean'.")
+        where = None if rows is None else cell_arrays((rows, cols), self.shape)
+        mean = self._product_of_means(where) if method != "mean" else self._pick(self.mean, where)
+        if not return_std:
+            return mean
+        return mean, np.sqrt(self._pick(self.variance, where))
+
+    def factors(self) -> tuple[Array, Array]:
+        """Kept draws of both sides, those of all chains in one row: (D, I, K), (D, J, K)."""
+        if not {"U", "V"} <= set(self.draws):
+            raise ModelError("The draws of the factors were not kept; sample with keep=('U', 'V').")
+        U, V = (self.draws[name] for name in "UV")
+        return U.reshape(-1, *U.shape[2:]), V.reshape(-1, *V.shape[2:])
+
+    def likelihood_values(self) -> Values:
+        """Kept draws (D, ...) of the likelihood's own variables, those of all chains in one row."""
+        return self._flat(self.model.likelihood.variables(self.shape))
+
+    def _flat(self, names: Iterable[str], prefix: str = "") -> Values:
+        kept = {name: self.draws[prefix + name] for name in names}
+        return {name: values.reshape(-1, *values.shape[2:]) for name, values in kept.items()}
+
+    def biases(self) -> Values:
+        """Kept draws of the global mean, the effects of rows and columns and their precisions.
+
+        Those of all chains in one row: "mean" (D,), "rows" (D, I), "cols" (D, J), "rows_precision"
+        and "cols_precision" (D,); empty if the model has no biases.
+        """
+        names = [name for name in self.draws if name.startswith("bias.")]
+        return self._flat((name.removeprefix("bias.") for name in names), "bias.")
+
+    def predictors(self) -> tuple[Array, Array]:
+        """Kept draws of two arrays whose product is the mean of all cells: (D, I, .), (D, J, .).
+
+        They are the factors, with the biases beside them if the model has any.
+        """
+        if self.model.biases and not {"bias.mean", "bias.rows", "bias.cols"} <= set(self.draws):
+            raise ModelError("The draws of the biases were not kept; sample with keep='all'.")
+        return augmented(*self.factors(), self.biases())
+
+    def align(self) -> tuple[Array, Array]:
+        """Kept draws of both sides, aligned over draws and chains: (D, I, K), (D, J, K).
+
+        Order and signs (or, where the model allows them, rotations) are chosen so that the draws
+        agree as well as they can; factors come in order of size. Do this before looking at factors.
+        """
+        U, V = self.factors()
+        return U @ self.rotations, V @ self.rotations
+
+    @cached_property
+    def rotations(self) -> Array:
+        """Orthogonal matrices (D, K, K) by which `align` multiplies the draws of both sides."""
+        from bayesmf.posterior.alignment import invariance, rotations
+
+        return rotations(*self.factors(), invariance(self.model))
+
+    def summary(self, n_cells: int = 20, screen: int | None = None) -> Summary:
+        """Diagnose the run: convergence of all that is identifiable, and a verdict in words.
+
+        Parameters
+        ----------
+        n_cells
+            Number of cells, chosen at random but always the same, that are diagnosed one by one.
+        screen
+            Number of cells that are screened by a quicker measure: about so many, in rows spread
+            over the matrix; all of them by default. Both need the draws of U and V.
+        """
+        from bayesmf.posterior.diagnostics import summarise
+
+        return summarise(self, n_cells, screen)
+
+    def to_dataframe(self) -> Any:
+        """A pandas DataFrame with a row for every cell: labels, posterior mean and deviation."""
+        from bayesmf.posterior.export import to_dataframe
+
+        return to_dataframe(self)
+
+    def to_datatree(self) -> Any:
+        """An xarray DataTree in the layout of ArviZ: kept draws, statistics and predictions."""
+        from bayesmf.posterior.export import to_datatree
+
+        return to_datatree(self)
+
+    def save(self, path: str | Path) -> None:
+        """Write everything to a NetCDF file, from which `load` reads it; nothing is pickled."""
+        from bayesmf.posterior.export import save
+
+        save(self, path)
+
+    @staticmethod
+    def load(path: str | Path) -> Posterior:
+        """Read a posterior that `save` wrote."""
+        from bayesmf.posterior.export import load
+
+        return Posterior(**load(path))
+
+    def _pick(self, values: Array, where: tuple[Array, Array] | None) -> Array:
+        if where is None:
+            return values
+        if self.cells is None:
+            return values[where]
+        known = {
+            pair: t for t, pair in enumerate(zip(*(c.tolist() for c in self.cells), strict=True))
+        }
+        try:
+            return values[[known[p] for p in zip(*(w.tolist() for w in where), strict=True)]]
+        except KeyError as missing:
+            raise DataError(
+                f"The cell (row, column) = {missing.args[0]} was not among the cells requested "
+                "from sample; add it to cells, or leave cells out."
+            ) from None
+
+    def _product_of_means(self, where: tuple[Array, Array] | None) -> Array:
+        where = self.cells if where is None else where
+        if where is None:
+            return np.mean(self.U_mean @ self.V_mean.swapaxes(1, 2), axis=0)
+        return np.einsum("ctk,ctk->t", self.U_mean[:, where[0]], self.V_mean[:, where[1]]) / len(
+            self.U_mean
+        )

@@ -1,0 +1,172 @@
+"""The posterior predictive distribution: what a cell may hold, given kept draws of the factors.
+
+A cell's distribution is a mixture over the draws, and the likelihood knows each component. Means,
+variances and densities are those of the mixture; quantiles come from one or a few values drawn from
+each component. Cells are visited in blocks, once for all that is asked, so that memory is bounded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+from bayesmf._errors import ModelError, whole_number
+from bayesmf.likelihoods import Likelihood
+from bayesmf.posterior.posterior import Posterior
+from bayesmf.priors.distributions import Values
+from bayesmf.streams import Array
+
+_NUMBERS = 4_000_000  # held at once
+_VALUES = 1000  # drawn at least, for the quantiles of a cell
+
+Cells = tuple[Array, Array]
+OfBlock = Callable[[Array, int], Array]  # (means (D, n), number of the block) -> (..., n)
+
+
+@dataclass(frozen=True, eq=False)
+class Predictive:
+    """Draws of the factors and of the likelihood's own variables, and fixed offsets.
+
+    U (D, I, K), V (D, J, K), own (D, ...); a cell's mean is U_i V_j and the offsets of its row and
+    its column.
+    """
+
+    likelihood: Likelihood
+    U: Array
+    V: Array
+    own: Values
+    row_offset: Array
+    col_offset: Array
+    seed: Sequence[int] = (0,)
+
+    @classmethod
+    def of(
+        cls, posterior: Posterior, factors: tuple[Array, Array] | None = None,
+        offsets: tuple[Array, Array] | None = None, seed: Sequence[int] | None = None,
+    ) -> Predictive:  # fmt: skip
+        """That of a posterior: of its matrix, or of rows with these ``factors``."""
+        U, V = posterior.predictors() if factors is None else factors
+        row, col = offsets or (np.zeros(U.shape[1]), np.zeros(V.shape[1]))
+        words = [int(word) for word in posterior.states[0].seed] if seed is None else seed
+        likelihood, own = posterior.model.likelihood, posterior.likelihood_values()
+        return cls(likelihood, U, V, own, row, col, words)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns of the matrix."""
+        return self.U.shape[1], self.V.shape[1]
+
+    def means(self, cells: Cells) -> Array:
+        """Means of the mixture's components (D, n) at the cells."""
+        i, j = cells
+        product = np.einsum("dtk,dtk->dt", self.U[:, i], self.V[:, j])
+        return product + (self.row_offset[i] + self.col_offset[j])
+
+    def _blocks(self, cells: Cells | None) -> Iterator[Array]:
+        """Means (D, n) of the components, block of cells by block, in order."""
+        D, (I, J) = len(self.U), self.shape  # noqa: E741
+        if cells is not None:
+            step = max(1, _NUMBERS // (D * self.U.shape[2]))
+            for a in range(0, len(cells[0]), step):
+                yield self.means((cells[0][a : a + step], cells[1][a : a + step]))
+            return
+        step = max(1, _NUMBERS // (D * J))
+        for a in range(0, I, step):
+            product = self.U[:, a : a + step] @ self.V.transpose(0, 2, 1)
+            offset = self.row_offset[a : a + step, None] + self.col_offset
+            yield (product + offset).reshape(D, -1)
+
+    def _by_block(self, cells: Cells | None, *functions: OfBlock) -> list[Array]:
+        """Apply functions to all cells, in one pass over the blocks."""
+        found: list[list[Array]] = [[] for _ in functions]
+        for number, means in enumerate(self._blocks(cells)):
+            for parts, function in zip(found, functions, strict=True):
+                parts.append(function(means, number))
+        whole = [np.concatenate(parts, axis=-1) if parts else np.empty(0) for parts in found]
+        if cells is not None:
+            return whole
+        return [array.reshape(*array.shape[:-1], *self.shape) for array in whole]
+
+    def _mean(self, means: Array, number: int) -> Array:
+        return self.likelihood.mean(means, self.own).mean(axis=0)
+
+    def _std(self, noise: bool) -> OfBlock:
+        ddof = 1 if len(self.U) > 1 else 0
+
+        def block(means: Array, number: int) -> Array:
+            variance = self.likelihood.mean(means, self.own).var(axis=0, ddof=ddof)
+            if noise:
+                variance = variance + self.likelihood.variance(means, self.own).mean(axis=0)
+            return np.sqrt(variance)
+
+        return block
+
+    def _quantiles(self, levels: Sequence[float], noise: bool) -> OfBlock:
+        times = -(-_VALUES // len(self.U))
+
+        def block(means: Array, number: int) -> Array:
+            if not noise:
+                return np.quantile(self.likelihood.mean(means, self.own), levels, axis=0)
+            seed = [*self.seed, number]
+            return self.likelihood.quantiles(levels, means, self.own, times, seed)
+
+        return block
+
+    def mean(self, cells: Cells | None = None) -> Array:
+        """Mean of every cell: (n,), or (I, J) for all of them."""
+        return self._by_block(cells, self._mean)[0]
+
+    def std(self, cells: Cells | None = None, noise: bool = True) -> Array:
+        """Standard deviation of every cell, with or without the observation noise."""
+        return self._by_block(cells, self._std(noise))[0]
+
+    def quantiles(
+        self, levels: Sequence[float], cells: Cells | None = None, noise: bool = True
+    ) -> Array:
+        """Quantiles (len(levels), ...) of every cell; whole numbers for counts with noise."""
+        return self._by_block(cells, self._quantiles(levels, noise))[0]
+
+    def log_density(self, cells: Cells, values: Array) -> Array:
+        """Log predictive density (or probability) of a value in each of the cells."""
+        found, a = np.empty(len(values)), 0
+        for means in self._blocks(cells):
+            part = slice(a, a + means.shape[1])
+            terms = self.likelihood.log_prob(values[part], means, self.own)
+            found[part] = special.logsumexp(terms, axis=0) - np.log(len(means))
+            a = part.stop
+        return found
+
+    def quantities(
+        self,
+        cells: Cells | None,
+        return_std: bool,
+        quantiles: Sequence[float] | None,
+        noise: bool,
+    ) -> Any:
+        """The mean; with it, if asked for, standard deviations and quantiles."""
+        asked: list[OfBlock] = [self._mean]
+        if return_std:
+            asked.append(self._std(noise))
+        if quantiles is not None:
+            levels = np.atleast_1d(np.asarray(quantiles, dtype=np.float64))
+            if not ((levels >= 0) & (levels <= 1)).all():
+                raise ModelError(f"quantiles must lie between 0 and 1, got {quantiles!r}.")
+            asked.append(self._quantiles(levels.tolist(), noise))
+        found = self._by_block(cells, *asked)
+        return found[0] if len(found) == 1 else tuple(found)
+
+    def completions(self, m: int) -> Array:
+        """Draw m matrices (m, I, J), noise included, from m of the draws that are evenly spread."""
+        out = np.empty((whole_number("m", m), *self.shape))
+        chosen = np.linspace(0, len(self.U) - 1, m).round().astype(int)
+        offset = self.row_offset[:, None] + self.col_offset
+        for k, d in enumerate(chosen):
+            rng = np.random.default_rng([*self.seed, 2, k])
+            mean = self.U[d] @ self.V[d].T + offset
+            own = {name: values[d] for name, values in self.own.items()}
+            out[k] = self.likelihood.sample(mean, own, rng)
+        return out

@@ -1,0 +1,206 @@
+"""`sample`: run chains and gather their draws into a `Posterior`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bayesmf import _threads
+from bayesmf._errors import ModelError, nearest, whole_number
+from bayesmf.data.cells import cell_arrays
+from bayesmf.model.biases import Biases
+from bayesmf.model.model import Model
+from bayesmf.model.presets import as_model
+from bayesmf.posterior.posterior import Posterior
+from bayesmf.sampler.checkpoints import Folder, Memory, known_seed
+from bayesmf.sampler.run import ChainRun, Plan, Progress, run_chains
+from bayesmf.sampler.start import check_init
+from bayesmf.sampler.state import Problem
+from bayesmf.streams import RandomState, seed_words
+
+
+def sample(
+    X: Any,
+    model: str | Model = "GGGA",
+    n_components: int = 10,
+    *,
+    draws: int = 250,
+    burn_in: int = 250,
+    thin: int = 1,
+    chains: int = 1,
+    hyperparameters: dict[str, Any] | None = None,
+    biases: bool | Biases = False,
+    init: str | Posterior = "data",
+    scale_move: bool = True,
+    cells: Any = None,
+    keep: str | Iterable[str] = (),
+    random_state: RandomState = None,
+    n_jobs: int | None = None,
+    progress: bool | Callable[[Progress], object] = False,
+    store: str | Path | None = None,
+) -> Posterior:
+    """Draw from the posterior of a matrix factorisation by Gibbs sampling.
+
+    Parameters
+    ----------
+    X
+        The matrix: an array with NaN for missing entries, a masked array, a pandas DataFrame, a
+        scipy sparse matrix (stored entries are observed), a triple (rows, cols, values), or an
+        `ObservedMatrix`.
+    model
+        Name of a preset, such as "GGGA", or a `Model`.
+    n_components
+        Rank K of the factorisation.
+    draws, burn_in
+        Kept draws per chain; sweeps before the first of them.
+    thin
+        Sweeps per kept draw.
+    chains
+        Number of chains.
+    hyperparameters
+        Changes to the preset's hyperparameters, by name.
+    biases
+        Whether to add a global mean and an effect of every row and column, sampled with the
+        factors; a `Biases` sets their hyperparameters. For likelihoods that take them.
+    init
+        "data" starts from factors with the scale of the data, "prior" from a prior draw. A
+        `Posterior` of the same model goes on where its chains ended, with their own seed: in all
+        it is the longer run.
+    scale_move
+        Whether sweeps include the exact move of the factors' scales.
+    cells
+        Two arrays (rows, cols): keep moments of these cells only, instead of the whole matrix.
+    keep
+        Variables whose draws to keep: "all", or names such as "U", "V", "relevance", "rows.eta".
+    random_state
+        None, an integer, a numpy Generator or SeedSequence. The same seed gives the same draws,
+        bit for bit, for any ``n_jobs``.
+    n_jobs
+        Threads: chains run side by side, then rows. None is one thread, -1 all cores.
+    progress
+        True shows a bar on standard error; a callable is called with a `Progress`.
+    store
+        A folder for kept draws and checkpoints: draws then take no memory, and the same call made
+        again after the run was killed goes on where it was, to the same result bit for bit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bayesmf import sample
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(20, 2)) @ rng.normal(size=(2, 15))
+    >>> X[rng.random(X.shape) < 0.3] = np.nan
+    >>> posterior = sample(X, "GGG", 2, draws=100, burn_in=100, random_state=0)
+    >>> posterior.predict().shape
+    (20, 15)
+    """
+    least = {"draws": (draws, 1), "burn_in": (burn_in, 0), "thin": (thin, 1), "chains": (chains, 1)}
+    for name, (value, smallest) in least.items():
+        whole_number(name, value, smallest)
+    model = as_model(model, hyperparameters, biases)
+    threads = _threads.count(n_jobs)
+    workers = min(threads, chains)
+    problem = Problem.of(
+        X, model, n_components, scale_move=scale_move, threads=max(1, threads // workers)
+    )
+    starts = _starts(init, problem, chains)
+    words = known_seed(store) if store is not None and random_state is None else None
+    if isinstance(init, Posterior):
+        words, init = starts[0].seed.tolist(), f"after sweep {starts[0].sweep}"
+    seed = np.random.SeedSequence(words or seed_words(random_state).tolist())
+    plan = Plan(
+        problem, draws, burn_in, thin, init, starts, seed,
+        None if cells is None else cell_arrays(cells, problem.X.shape),
+        _kept_names(problem, keep),
+        chains,
+    )  # fmt: skip
+    memory = Memory() if store is None else Folder(store, plan.record())
+    return _gather(plan, memory, run_chains(plan, memory, workers, progress))
+
+
+def sample_whole(*arguments: Any, **options: Any) -> Posterior:
+    """As `sample`, for a result that is of use only if it is whole: an interrupt raises."""
+    posterior = sample(*arguments, **options)
+    if posterior.interrupted:
+        raise KeyboardInterrupt
+    return posterior
+
+
+def _starts(init: str | Posterior, problem: Problem, chains: int) -> tuple[Any, ...]:
+    """State from which each chain goes on, or None where it has to find a start of its own."""
+    if not isinstance(init, Posterior):
+        check_init(init)
+        return (None,) * chains
+    ours, theirs = _variables(problem), init.states[0].variables()
+    for what, a, b in (
+        ("model", problem.model.name, init.model.name),
+        ("shape", problem.X.shape, init.shape),
+        ("n_components", problem.n_components, init.n_components),
+        ("chains", chains, len(init.states)),
+        ("list of variables", ", ".join(sorted(ours)), ", ".join(sorted(theirs))),
+    ):
+        if a != b:
+            raise ModelError(f"init: {what} of the run is {a}, but that of the posterior is {b}.")
+    return init.states
+
+
+def _kept_names(problem: Problem, keep: str | Iterable[str]) -> list[str]:
+    """Names of the variables whose draws are kept."""
+    names, own = _variables(problem), problem.model.likelihood.variables(problem.X.shape)
+    wanted = [keep] if isinstance(keep, str) else list(keep)
+    if wanted == ["all"]:
+        return names
+    for name in wanted:
+        if name not in names:
+            raise ModelError(
+                f"keep: {problem.model.name} has no variable {name!r}; it has "
+                f"{', '.join(names)}.{nearest(name, names)}"
+            )
+    return [name for name in names if name in wanted or name in own]
+
+
+def _variables(problem: Problem) -> list[str]:
+    """Names of all random variables of a chain."""
+    return list(problem.model.variables(problem.X.shape, problem.n_components))
+
+
+def _gather(plan: Plan, memory: Memory, runs: list[ChainRun]) -> Posterior:
+    """Combine the chains, in order, so that the result does not depend on who finished first."""
+    X, problem = plan.problem.X, plan.problem
+    done = min(run.moments.count for run in runs)
+    sweeps = min(len(run.seconds) for run in runs)
+    notes = problem.model.notes(X)
+    if done < plan.draws:
+        notes.append(f"Interrupted: {done} of {plan.draws} draws per chain were kept.")
+    if len(runs) < plan.chains:
+        notes.append(f"Interrupted: {len(runs)} of {plan.chains} chains were kept.")
+    whole = done == plan.draws and len(runs) == plan.chains
+    numbers = [run.number for run in runs]
+    draws = {
+        name: memory.arrays[name] if whole else memory.arrays[name][numbers][:, :done]
+        for name in plan.keep
+    }
+    moments = runs[0].moments
+    for run in runs[1:]:
+        moments.merge(run.moments)
+    moments.square /= max(1, moments.count - 1)  # in place: these are the largest arrays of a run
+    shape = X.shape if plan.cells is None else (-1,)
+    return Posterior(
+        model=problem.model, n_components=problem.n_components, shape=X.shape, cells=plan.cells,
+        mean=moments.mean.reshape(shape), variance=moments.square.reshape(shape), draws=draws,
+        train_mse=np.array([run.train_mse[:sweeps] for run in runs]),
+        seconds=np.array([run.seconds[:sweeps] for run in runs]),
+        U_mean=np.stack([run.U_mean for run in runs]),
+        V_mean=np.stack([run.V_mean for run in runs]),
+        states=tuple(run.state for run in runs if run.state is not None),
+        empty_rows=X.empty_rows, empty_cols=X.empty_cols,
+        row_labels=X.row_labels, col_labels=X.col_labels, notes=tuple(notes),
+        settings={
+            "draws": done, "burn_in": plan.burn_in, "thin": plan.thin, "chains": len(runs),
+            "init": plan.init, "scale_move": problem.scale_move, "seed": plan.seed.entropy,
+            "interrupted": not whole,
+        },
+    )  # fmt: skip

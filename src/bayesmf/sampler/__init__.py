@@ -1,0 +1,1 @@
+"""Chains of Gibbs sweeps."""

@@ -1,0 +1,46 @@
+"""Running moments of the predictions of a chain."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bayesmf import _threads
+from bayesmf.kernels.cells import accumulate, dots
+from bayesmf.streams import Array
+
+_BLOCK = 64  # rows of the matrix whose predictions are formed at once
+
+
+class Moments:
+    """Running mean and variance of U V^T, over the whole matrix or over listed cells."""
+
+    def __init__(self, shape: tuple[int, int], cells: tuple[Array, Array] | None) -> None:
+        self.shape, self.cells, self.count = shape, cells, 0
+        size = shape[0] * shape[1] if cells is None else cells[0].size
+        self.mean, self.square = np.zeros(size), np.zeros(size)
+
+    def add(self, U: Array, V: Array, threads: int) -> None:
+        """Take in one draw."""
+        self.count += 1
+        if self.cells is not None:
+            rows, cols = self.cells
+            values = np.empty(rows.size)
+            dots(0, rows.size, rows, cols, U, V, values)
+            accumulate(values, self.count, self.mean, self.square)
+            return
+        J = self.shape[1]
+
+        def block(start: int, stop: int) -> None:
+            values = (U[start:stop] @ V.T).ravel()
+            part = slice(start * J, stop * J)
+            accumulate(values, self.count, self.mean[part], self.square[part])
+
+        _threads.run(block, _threads.bounds(self.shape[0], -(-self.shape[0] // _BLOCK)), threads)
+
+    def merge(self, other: Moments) -> None:
+        """Take in another chain's draws."""
+        total = self.count + other.count
+        gap = other.mean - self.mean
+        self.mean += gap * (other.count / total)
+        self.square += other.square + gap**2 * (self.count * other.count / total)
+        self.count = total

@@ -1,0 +1,87 @@
+"""One sweep: the page to read first.
+
+A sweep is: move the scales; working data of the likelihood; biases; rows' hyper-variables, then
+rows' factors; the same for the columns; what both sides share; the likelihood's own variables. A
+chain repeats it, and a state holds all that the next sweep needs: saved and loaded, it goes on bit
+for bit as if it had never stopped.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from bayesmf import _threads
+from bayesmf.kernels.fill import fill_log_scales
+from bayesmf.likelihoods.base import Fit
+from bayesmf.model.biases import without
+from bayesmf.model.model import joint_scale_terms
+from bayesmf.sampler.state import Problem, State
+from bayesmf.streams import Stream
+
+
+def sweep(problem: Problem, state: State) -> State:
+    """One Gibbs sweep: a new state; the old one is left as it was."""
+    stream = Stream(state.seed, state.chain, state.sweep + 1, problem.threads)
+    state = replace(state.copy(), sweep=state.sweep + 1)
+    with _threads.one_blas_thread():
+        if problem.scale_move and state.sweep > 1:  # a mere starting point has no scale to move
+            move_scales(problem, state, stream)
+        fit = Fit(problem.X, state.U, state.V, problem.threads)
+        working = problem.model.likelihood.working(fit, state.noise, stream)
+        if problem.model.biases:
+            problem.model.biases.step(working, state.U, state.V, state.biases, stream)
+            working = replace(working, X=without(working.X, state.biases))
+        errors = None
+        for index in (0, 1):
+            update_hyper(problem, state, index, stream)
+            errors = working.draw(problem.side(state, index, working.X), stream)
+        update_shared(problem, state, stream)
+        return finish(problem, state, replace(fit, X=working.X, errors=errors), stream)
+
+
+def move_scales(problem: Problem, state: State, stream: Stream) -> None:
+    """Exact move along U_k -> c U_k, V_k -> V_k / c, which the likelihood does not see."""
+    rows, cols = problem.side(state, 0), problem.side(state, 1)
+    joint = joint_scale_terms(
+        rows.prior.scale_terms(rows.U, rows.values), cols.prior.scale_terms(cols.U, cols.values)
+    )
+    if joint is None:
+        return
+    terms, up, low = joint
+    x = np.empty(terms.exponent.shape[0])
+    fill_log_scales(stream.key(), terms.exponent, terms.log_weights, up, low, x)
+    c = np.exp(np.broadcast_to(x, (problem.n_components,)))
+    for side, own, factor in ((rows, state.rows, c), (cols, state.cols, 1 / c)):
+        side.U[:] *= factor
+        own.update(side.prior.rescale(own, factor))
+
+
+def update_hyper(problem: Problem, state: State, index: int, stream: Stream) -> None:
+    """Draw one side's hyper-variables; each step sees the values drawn before it."""
+    side = problem.side(state, index)
+    own = (state.rows, state.cols)[index]
+    for name, distribution in side.prior.updates(side.U, side.values):
+        side.values[name] = own[name] = distribution.draw(stream, own[name].shape)
+
+
+def update_shared(problem: Problem, state: State, stream: Stream) -> None:
+    """Draw what governs both sides: the relevance of each factor."""
+    model = problem.model
+    if model.shared_ard:
+        statistics = [model.rows.relevance_terms(state.U), model.cols.relevance_terms(state.V)]
+        conditional = model.shared_ard.conditional(statistics)
+        state.shared["relevance"] = conditional.draw(stream, (problem.n_components,))
+
+
+def finish(problem: Problem, state: State, fit: Fit, stream: Stream) -> State:
+    """Draw the likelihood's own variables given the new fit."""
+    error = fit.squared_error
+    if not np.isfinite(error):
+        raise FloatingPointError(
+            f"The chain of {problem.model.name} left the range of double precision in sweep "
+            f"{state.sweep}; rescale the data, or use a smaller rank or weaker hyperparameters."
+        )
+    noise = problem.model.likelihood.update(fit, state.noise, stream)
+    return replace(state, noise=noise, error=error)

@@ -1,0 +1,104 @@
+"""Rows cut into blocks of equal work, and the Gram step of a block."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+
+from bayesmf import _threads
+from bayesmf.data.observed import View
+from bayesmf.kernels.linalg import TILE, sum_gram
+from bayesmf.kernels.rows import gram_rows, row_workspace
+from bayesmf.kernels.vectors import LANES
+from bayesmf.streams import Array
+
+_SMALL = 1_000_000  # operations below which a second thread costs more than it saves
+
+_local = threading.local()
+
+
+def workspace(K: int) -> tuple[Array, ...]:
+    """Arrays of the calling thread for draws of rows with K factors, kept from call to call."""
+    if getattr(_local, "rank", None) != K:
+        _local.rank, _local.arrays = K, row_workspace(K)
+    return _local.arrays
+
+
+def in_vectors(V: Array) -> Array:
+    """V with zeros at the end of every row, so that a row is whole vectors."""
+    n, K = V.shape
+    if K % LANES == 0 and V.flags.c_contiguous:
+        return V
+    width = -(-K // LANES) * LANES
+    memory = np.zeros(n * width + LANES)
+    first = -memory.ctypes.data // memory.itemsize % LANES  # vectors lie in one cache line each
+    out = memory[first : first + n * width].reshape(n, width)
+    out[:, :K] = V
+    return out
+
+
+def missing_entries(view: View) -> tuple[Array, Array]:
+    """Pointers and positions of the missing entries of every row of a dense view."""
+    if "missing" not in view.cache:
+        assert view.mask is not None
+        m = view.mask.shape[1]
+        indptr = np.append(0, (m - view.counts).cumsum())
+        view.cache["missing"] = indptr, (np.flatnonzero(view.mask == 0.0) % m).astype(np.int32)
+    return view.cache["missing"]
+
+
+def blocks(
+    view: View, per_entry: int, per_row: int, per_term: int = 0, least: int = 8, most: int = 32
+) -> list[int]:
+    """Row blocks of equal work, counted in vector operations; one block if there is little of it.
+
+    There are the more of them the longer it takes, because the last one is worked on alone.
+    ``per_term`` is the work on each term of a Gram matrix: on each entry, or on each missing one.
+    """
+    work = (per_entry, per_row, per_term, least, most)
+    if work not in view.cache:
+        counts = terms = view.counts
+        if per_term and view.mask is not None:
+            terms = np.minimum(counts, np.diff(missing_entries(view)[0]))
+        cost = counts * per_entry + terms * per_term + per_row
+        pieces = int(np.clip(cost.sum() / _SMALL, least, most))
+        bounds = _threads.balanced_bounds(cost, pieces if cost.sum() > _SMALL else 1)
+        view.cache[work] = _in_lanes(bounds) if per_term else bounds
+    return view.cache[work]
+
+
+def _in_lanes(bounds: list[int]) -> list[int]:
+    """Move inner bounds to multiples of `LANES`, the number of rows that are drawn at once."""
+    return sorted({0, *(b // LANES * LANES for b in bounds[:-1]), bounds[-1]})
+
+
+class Gram:
+    """The Gram step of one half-sweep: sums of f f^T and r f over each row's observed entries.
+
+    Rows of mostly observed matrices subtract their missing entries from the full Gram matrix, which
+    is over all rows of V; a complete matrix has no other.
+    """
+
+    def __init__(self, view: View, V: Array) -> None:
+        self.view, self.rank = view, V.shape[1]
+        V = in_vectors(V)
+        missing, full = (view.indptr[:0], view.indices[:0]), V[:0]
+        if view.mask is not None:
+            missing, full = (
+                missing_entries(view),
+                np.empty((-(-self.rank // TILE) * TILE, V.shape[1])),
+            )
+            sum_gram(V, np.arange(len(V), dtype=np.int32), 0, len(V), full)
+        self.data = (V, view.indptr, view.indices, view.values, *missing, full)
+
+    def bounds(self, least: int = 8) -> list[int]:
+        """Blocks of rows, the same for any number of threads."""
+        K = self.rank
+        vectors = -(-K // LANES)
+        return blocks(self.view, 2 * vectors, 200 + 20 * K + K**3 // 30, 2 + K * vectors, least)
+
+    def block(self, start: int, stop: int, packed: Array, rhs: Array) -> None:
+        """Fill packed (stop - start, K (K + 1) / 2) and rhs (stop - start, K)."""
+        *_, G, g, _, _ = workspace(self.rank)
+        gram_rows(start, stop, *self.data, packed, rhs, G[0], g[0])

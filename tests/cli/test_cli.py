@@ -1,0 +1,510 @@
+"""The command line: `fit`, `models`, `doctor`, `completion`, and how quick help is."""
+
+from __future__ import annotations
+
+import csv
+import inspect
+import json
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import shtab
+
+import bayesmf
+from bayesmf import PRESETS, BayesianMF, Posterior
+from bayesmf.cli import main, parser
+from bayesmf.cli.fit import FILES, _harmless
+from bayesmf.reading import read_matrix
+from tests.helpers.matrices import small_matrix
+
+QUICK = ["--rank", "2", "--draws", "20", "--burn-in", "10", "--seed", "3", "--jobs", "1"]
+TABLES = FILES[:4]
+COMMANDS = ("fit", "reproduce", "datasets", "models", "doctor", "completion")
+HOSTILE = ["=cmd()", "+1", "@x", "-2+3", "-5", "../../x", "<script>", "a,b", 'say "é"', "x\ny"]
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """An empty folder to be in."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def write(path, values, rows=None, cols=None):
+    """A wide table, empty where missing."""
+    rows = [f"r{i}" for i in range(len(values))] if rows is None else rows
+    cols = [f"c{j}" for j in range(len(values[0]))] if cols is None else cols
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["", *cols])
+        for label, row in zip(rows, values, strict=True):
+            writer.writerow([label, *("" if np.isnan(x) else repr(float(x)) for x in row)])
+
+
+def cells(path):
+    with open(path, encoding="utf-8", newline="") as file:
+        return list(csv.reader(file))
+
+
+def refused(capsys, *arguments):
+    """The one line that a command complains with."""
+    assert main([*arguments]) == 2
+    out, err = capsys.readouterr()
+    assert out == "" and err.count("\n") == 1 and err.startswith("bayesmf: ")
+    assert "Traceback" not in err
+    return err
+
+
+# --- fit ----------------------------------------------------------------------------------------
+
+
+def test_fit_writes_everything(here, capsys):
+    values = small_matrix()
+    values[:, 4], values[:, 5] = np.nan, np.where(np.isnan(values[:, 5]), np.nan, 7.0)
+    write("data.csv", values)
+    assert main(["fit", "data.csv", "--level", "0.8", *QUICK]) == 0
+    out, err = capsys.readouterr()
+    assert sorted(p.name for p in here.iterdir()) == ["data-fit", "data.csv"]
+    assert sorted(p.name for p in Path("data-fit").iterdir()) == sorted(FILES)
+    completed, std, lower, upper = (read_matrix(f"data-fit/{name}") for name in TABLES)
+    for table in (completed, std, lower, upper):
+        assert table.shape == values.shape and table.density == 1
+        assert table.row_labels.tolist() == [f"r{i}" for i in range(17)]
+        assert table.col_labels.tolist() == [f"c{j}" for j in range(12)]
+    seen = ~np.isnan(values)
+    np.testing.assert_array_equal(completed.to_array()[seen], values[seen])
+    assert (std.to_array() > 0).all() and (lower.to_array() < upper.to_array()).all()
+    mf = BayesianMF("GGGA", 2, draws=20, burn_in=10, random_state=3).fit(values)
+    mean, sd, (low, high) = mf.predict(return_std=True, quantiles=[0.1, 0.9])
+    found = zip((completed, std, lower, upper), (mean, sd, low, high), strict=True)
+    for table, expected in found:
+        np.testing.assert_allclose(table.to_array()[~seen], expected[~seen], rtol=1e-7)
+    posterior = Posterior.load("data-fit/posterior.nc")
+    assert posterior.row_labels.tolist() == [f"r{i}" for i in range(17)]
+    assert "data.csv: 17 x 12," in out and "GGGA, rank 2; 2 x 20 draws, seed 3" in out
+    assert "Columns without any observed entry: 1" in out and "column 'c5' is the first" in out
+    assert "Written to data-fit: completed.csv" in out and "80 %" in out
+    assert "Noise of standard deviation" in out and "GGGA: 100%" in err
+
+
+def test_run_json(here, capsys):
+    write("data.csv", small_matrix())
+    options = ["--model", "GGG", "--set", "lambda=0.3", "--center", "global", "--json"]
+    assert main(["fit", "data.csv", *QUICK, *options]) == 0
+    out, err = capsys.readouterr()
+    record = json.loads(out)
+    assert err == "" and record == json.loads(Path("data-fit/run.json").read_text())
+    expected = {
+        "data": "data.csv", "shape": [17, 12], "model": "GGG", "rank": 2, "draws": 20,
+        "burn_in": 10, "thin": 1, "chains": 2, "seed": 3, "biases": False, "center": "global",
+        "level": 0.9, "interrupted": False, "output": "data-fit", "files": list(FILES),
+        "hyperparameters": {"lambda": 0.3, "alpha_tau": 1.0, "beta_tau": 1.0},
+    }  # fmt: skip
+    assert {name: record[name] for name in expected} == expected
+    assert record["observed"] == int(np.sum(~np.isnan(small_matrix())))
+    assert "precision=0.3" in record["resolved"] and record["versions"]["numpy"] == np.__version__
+    assert record["seconds"]["all"] > record["seconds"]["sampling"] > 0
+    assert isinstance(record["diagnosis"]["trusted"], bool)
+    assert record["notes"] == ["posterior.nc is of the data less their averages (center=global)."]
+
+
+def test_the_same_seed_gives_the_same_files_and_none_a_new_one(here, capsys):
+    write("data.csv", small_matrix())
+    assert main(["fit", "data.csv", *QUICK, "--quiet"]) == 0
+    assert main(["fit", "data.csv", *QUICK, "--quiet", "--jobs", "2", "--output", "again"]) == 0
+    for name in TABLES:
+        assert Path("data-fit", name).read_bytes() == Path("again", name).read_bytes()
+    assert capsys.readouterr() == ("", "")
+    fresh = [option for option in QUICK if option not in ("--seed", "3")]
+    seeds = set()
+    for folder in "ab":
+        assert main(["fit", "data.csv", *fresh, "--json", "--output", folder]) == 0
+        seeds.add(json.loads(capsys.readouterr().out)["seed"])
+    assert len(seeds) == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--model", "PGG"], ["Poisson noise", "too few draws to tell"]),
+        (["--rank", "auto"], ["rank ", " in use)"]),
+        (["--biases", "--thin", "2", "--chains", "1"], ["1 x 8 draws"]),
+        (["--model", "GGGW", "--set", "W0=[[2,0],[0,1]]", "--set", "nu0=none"], ["GGGW"]),
+        (["--model", "GLLI", "--set", "reading=rate"], ["GLLI"]),
+    ],
+)
+def test_options(here, capsys, options, words):
+    write("data.csv", small_matrix())
+    assert main(["fit", "data.csv", *QUICK, "--draws", "8", *options]) == 0
+    out = capsys.readouterr().out
+    assert all(word in out for word in words), out
+
+
+def test_rank_by_cross_validation(here, capsys):
+    write("data.csv", small_matrix(shape=(8, 4)))
+    assert main(["fit", "data.csv", *QUICK, "--draws", "5", "--rank", "cv"]) == 0
+    out, err = capsys.readouterr()
+    assert "by cross-validation" in out and err.startswith("Choosing the rank")
+    record = json.loads(Path("data-fit/run.json").read_text())
+    assert str(record["rank"]) in record["cv_errors"] and record["rank_asked"] == "cv"
+
+
+def test_long_tables_arrays_and_datasets(here, capsys):
+    Path("t.csv").write_text("u,i,r\na,x,1\na,y,2\nb,x,3\nb,y,\n")
+    assert main(["fit", "t.csv", "--long", "u,i,r", *QUICK]) == 0
+    assert cells("t-fit/completed.csv")[0] == ["", "x", "y"]
+    assert [row[:2] for row in cells("t-fit/completed.csv")[1:]] == [["a", "1"], ["b", "3"]]
+    np.save("a.npy", small_matrix())
+    assert main(["fit", "a.npy", *QUICK]) == 0
+    assert cells("a-fit/std.csv")[0] == ["", *map(str, range(12))]
+    assert main(["fit", "drug_sensitivity", *QUICK]) == 0
+    assert cells("drug_sensitivity-fit/completed.csv")[1][0] == "CL-001"
+    assert "Note" not in capsys.readouterr().out
+
+
+def test_a_first_column_of_numbers_is_noted(here, capsys):
+    Path("t.csv").write_text("age,a,b\n31,1,\n45,2,4\n45,2,5\n")
+    assert main(["fit", "t.csv", *QUICK]) == 0
+    assert "The first column, 'age', holds numbers only" in capsys.readouterr().out
+    assert cells("t-fit/completed.csv")[1][:2] == ["0", "31"]
+    assert main(["fit", "t.csv", *QUICK, "--row-labels", "no", "--force"]) == 0
+    assert "The first column" not in capsys.readouterr().out
+
+
+def test_hostile_labels(here):
+    write("data.csv", small_matrix(shape=(10, 10)), HOSTILE, [f"{x} " for x in HOSTILE])
+    assert main(["fit", "data.csv", *QUICK, "--quiet"]) == 0
+    assert sorted(p.name for p in here.iterdir()) == ["data-fit", "data.csv"]
+    assert sorted(p.name for p in Path("data-fit").iterdir()) == sorted(FILES)
+    shown = ["'=cmd()", "'+1", "'@x", "'-2+3", *HOSTILE[4:]]
+    for name in TABLES:
+        table = cells(f"data-fit/{name}")
+        assert table[0] == ["", *shown] and [row[0] for row in table[1:]] == shown
+    assert Posterior.load("data-fit/posterior.nc").row_labels.tolist() == HOSTILE
+
+
+@pytest.mark.parametrize("label", ["=1", "+a", "@a", "\tx", "-", "-a", "-1-1", "-1.5e3+x"])
+def test_formulas_are_quoted(label):
+    assert _harmless(label) == "'" + label
+
+
+@pytest.mark.parametrize("label", ["", "a", "1", "-1", "-1.5", "a=b", "'x", "<b>"])
+def test_other_labels_are_not(label):
+    assert _harmless(label) == label
+
+
+def test_posteriors_are_left_out_without_their_packages(here, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "xarray", None)
+    write("data.csv", small_matrix())
+    assert main(["fit", "data.csv", *QUICK]) == 0
+    assert "posterior.nc was not written: " in (out := capsys.readouterr().out)
+    assert "pip install 'bayesmf[arviz]'." in out
+    assert sorted(p.name for p in Path("data-fit").iterdir()) == sorted({*FILES} - {"posterior.nc"})
+
+
+# --- The folder ---------------------------------------------------------------------------------
+
+
+def test_force_replaces_a_fit_and_nothing_else(here, capsys):
+    write("data.csv", small_matrix())
+    fit = ["fit", "data.csv", *QUICK, "--quiet", "--output"]
+    assert main([*fit, "out"]) == 0
+    before = Path("out/run.json").read_bytes()
+    assert "The folder out is not empty; name another, or add --force." in refused(
+        capsys, *fit, "out"
+    )
+    assert Path("out/run.json").read_bytes() == before
+    assert main([*fit, "out", "--force", "--level", "0.5"]) == 0
+    assert json.loads(Path("out/run.json").read_text())["level"] == 0.5
+    Path("out/thesis.docx").write_text("years of work")
+    assert "holds 'thesis.docx'" in refused(capsys, *fit, "out", "--force")
+    Path("mine").mkdir()
+    Path("mine/completed.csv").write_text("not of a fit")
+    assert "holds 'completed.csv'" in refused(capsys, *fit, "mine", "--force")
+    assert Path("mine/completed.csv").read_text() == "not of a fit"
+    assert sorted(p.name for p in here.iterdir()) == ["data.csv", "mine", "out"]
+
+
+def test_other_folders(here, capsys):
+    write("data.csv", small_matrix())
+    fit = ["fit", "data.csv", *QUICK, "--quiet", "--output"]
+    Path("empty").mkdir()
+    assert main([*fit, "empty"]) == main([*fit, "deep/er/out"]) == 0
+    assert "is a file; name a folder" in refused(capsys, *fit, "data.csv")
+    assert "is where you are" in refused(capsys, *fit, ".")
+    assert "is where you are" in refused(capsys, *fit, str(here.parent), "--force")
+    assert "data.csv/out cannot be written (" in refused(capsys, *fit, "data.csv/out")
+
+
+def test_nothing_is_left_when_writing_fails(here, capsys, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    write("data.csv", small_matrix())
+    fit = ["fit", "data.csv", *QUICK, "--quiet", "--output"]
+    assert main([*fit, "old"]) == 0
+    before = Path("old/run.json").read_bytes()
+    monkeypatch.setattr(Posterior, "save", full)
+    assert "No space left on device" in refused(capsys, *fit, "deep/out")
+    assert "No space left on device" in refused(capsys, *fit, "old", "--force")
+    assert sorted(p.name for p in here.iterdir()) == ["data.csv", "old"]
+    assert Path("old/run.json").read_bytes() == before
+
+
+def test_interrupted_fits_keep_what_they_have(here):
+    write("data.csv", small_matrix())
+    options = ["--rank", "2", "--draws", "30000", "--burn-in", "0", "--jobs", "1", "--seed", "1"]
+    # A process that was started in the background may ignore interrupts, and so do its children.
+    program = (
+        "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
+        "from bayesmf.cli import main; sys.exit(main(sys.argv[1:]))"
+    )
+    command = [sys.executable, "-c", program, "fit", "data.csv", *options]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        seen = b""
+        while b"train_mse" not in seen:
+            seen += (chunk := process.stderr.read1())
+            assert chunk, seen
+        process.send_signal(signal.SIGINT)
+        out = process.communicate()[0].decode()
+    assert process.returncode == 130 and "Note: Interrupted: " in out
+    record = json.loads(Path("data-fit/run.json").read_text())
+    assert record["interrupted"] and 0 < record["draws"] < 30000
+    assert read_matrix("data-fit/completed.csv").density == 1
+
+
+# --- What is refused ----------------------------------------------------------------------------
+
+TABLE = ",a,b\nx,1,2\ny,,4\n"
+LONG = "user,item,rating\nx,a,1\n"
+BAD = {
+    "empty": ("t.csv", "", "the file is empty"),
+    "ragged": ("t.csv", TABLE + "z,1\n", "line 4 has 2 cells"),
+    "row twice": ("t.csv", TABLE + "x,1,2\n", "row label 'x' occurs more than once"),
+    "column twice": ("t.csv", ",a,a\nx,1,2\n", "column label 'a' occurs more than once"),
+    "text": ("t.csv", TABLE + "z,1,high\n", "row 'z', column 'b' holds 'high'"),
+    "infinite": ("t.csv", TABLE + "z,1,inf\n", "row 'z', column 'b' is infinite"),
+    "all missing": ("t.csv", ",a,b\nx,,\n", "no observed entry"),
+    "no such column": ("t.csv", LONG, "Did you mean 'item'?", "--long", "user,itm,rating"),
+    "two columns": ("t.csv", LONG, "three columns", "--long", "user,item"),
+    "pair twice": ("t.csv", LONG + "x,a,2\n", "more than once", "--long", "user,item,rating"),
+    "Latin 1": ("t.csv", b",a\n\xe4,1\n", "line 2 is not UTF-8 text"),
+    "binary": ("t.csv", b"\0\1\2", "NUL"),
+    "ending": ("t.xlsx", "x", "'.xlsx' is not known; it must be one of .csv"),
+    "no array": ("t.npy", "x" * 50, "not a .npy file"),
+    "no counts": ("t.csv", TABLE + "z,1,0.5\n", "row 'z', column 'b' is 0.5", "--model", "PGG"),
+    "model": ("t.csv", TABLE, "Did you mean 'GGGA'?", "--model", "GGGa"),
+    "hyperparameter": ("t.csv", TABLE, "Did you mean 'alpha0'?", "--set", "alpha=1"),
+    "reserved": ("t.csv", TABLE, "no hyperparameter 'name'", "--set", "name=1"),
+    "value": ("t.csv", TABLE, "positive number, got -1", "--set", "alpha0=-1"),
+    "auto": ("t.csv", TABLE, "needs a model with ARD", "--model", "GGG", "--rank", "auto"),
+    "center": ("t.csv", TABLE, "nonnegative factors", "--model", "GEE", "--center", "rows"),
+    "biases": ("t.csv", TABLE, "biases go with the Gaussian", "--model", "PGG", "--biases"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input_ends_with_one_sentence_and_writes_nothing(here, capsys, name):
+    file, content, message, *options = BAD[name]
+    Path(file).write_bytes(content if isinstance(content, bytes) else content.encode())
+    assert message in refused(capsys, "fit", file, "--output", "new/out", *options)
+    assert [p.name for p in here.iterdir()] == [file]
+
+
+def test_sources_that_are_no_files(here, capsys):
+    assert "there is no such file" in refused(capsys, "fit", "nothing.csv")
+    assert "Did you mean 'digits'?" in refused(capsys, "fit", "digitz")
+    Path("folder").mkdir()
+    assert "folder: this is a folder" in refused(capsys, "fit", "folder")
+    assert [p.name for p in here.iterdir()] == ["folder"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--rank", "0"], "at least 1"),
+        (["--rank", "best"], "at least 1, not 'best'"),
+        (["--burn-in", "-1"], "at least 0, not '-1'"),
+        (["--jobs", "0"], "at least 1 or -1, not '0'"),
+        (["--seed", "x"], "at least 0, not 'x'"),
+        (["--level", "90"], "between 0 and 1, not '90'"),
+        (["--level", "nan"], "between 0 and 1"),
+        (["--set", "lambda"], "must be like lambda=0.1"),
+        (["--center", "median"], "invalid choice"),
+    ],
+)
+def test_options_out_of_range(capsys, options, message):
+    with pytest.raises(SystemExit) as stop:
+        main(["fit", "data.csv", *options])
+    assert stop.value.code == 2 and message in capsys.readouterr().err
+
+
+def test_defaults_are_those_of_the_estimator():
+    options = vars(parser().parse_args(["fit", "data.csv"]))
+    options |= {"n_components": options["rank"]}
+    known = inspect.signature(BayesianMF).parameters
+    for name in ("model", "n_components", "draws", "burn_in", "thin", "chains", "biases", "center"):
+        assert options[name] == known[name].default, name
+
+
+# --- models, doctor -----------------------------------------------------------------------------
+
+
+def test_models_are_listed(capsys):
+    assert main(["models"]) == 0
+    out = capsys.readouterr().out
+    assert all(f"\n{name} " in "\n" + out for name in PRESETS) and "lambda=0.1" in out
+    assert main(["models", "--json"]) == 0
+    rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)}
+    assert list(rows) == list(PRESETS)
+    assert rows["GEG"]["rows"] == "Exponential" and rows["GEG"]["columns"] == "Normal"
+    assert rows["GGGA"]["rows"] == "Normal with ARD" and rows["GLL"]["support"] == "real-valued"
+    for name, row in rows.items():
+        assert row["hyperparameters"] == bayesmf.hyperparameters(name)
+        assert row["good_for"] and row["likelihood"] == PRESETS[name].likelihood.name
+
+
+def test_the_doctor_reports(capsys, monkeypatch, tmp_path):
+    monkeypatch.setenv("BAYESMF_DATA", str(tmp_path))
+    assert main(["doctor"]) == 0
+    out = capsys.readouterr().out
+    assert f"numpy {np.__version__}" in out and "check      passed in" in out
+    assert f"BAYESMF_DATA is {tmp_path}; present are " in out and "drug_sensitivity" in out
+    assert main(["doctor", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["versions"]["bayesmf"] == bayesmf.__version__ and found["check"]["passed"]
+    assert (
+        found["threads"] >= 1 and "digits" in found["datasets"] and "pyarrow" in found["optional"]
+    )
+    assert found["kernel_cache"] is None or Path(found["kernel_cache"]).is_dir()
+
+
+def test_the_doctor_tells_of_failure(capsys, monkeypatch):
+    def broken(*_, **__):
+        raise RuntimeError("no compiler")
+
+    monkeypatch.setattr("bayesmf.posterior.sample.sample", broken)
+    monkeypatch.setattr("bayesmf.kernels.compile.CACHE", None)
+    assert main(["doctor"]) == 1
+    out = capsys.readouterr().out
+    assert "FAILED" in out and "RuntimeError: no compiler" in out and "set BAYESMF_CACHE" in out
+
+
+# --- completion and help ------------------------------------------------------------------------
+
+
+def completed(words):
+    """What bash offers for the last of some words."""
+    text = shtab.complete(parser(), "bash")
+    array = " ".join(f"'{word}'" for word in words)
+    code = f"{text}\nCOMP_WORDS=({array}); COMP_CWORD={len(words) - 1}\n_shtab_bayesmf\n"
+    code += 'printf "%s\\n" "${COMPREPLY[@]}"'
+    done = subprocess.run(["bash", "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+    return done.stdout.split()
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not here")
+def test_bash_completes(capsys):
+    assert main(["completion", "bash"]) == 0
+    subprocess.run(["bash", "-n"], input=capsys.readouterr().out, text=True, check=True)
+    assert completed(["bayesmf", "da"]) == ["datasets"]
+    assert set(completed(["bayesmf", ""])) >= set(COMMANDS)
+    assert completed(["bayesmf", "fit", "data.csv", "--ro"]) == ["--row-labels"]
+    assert completed(["bayesmf", "fit", "--center", "g"]) == ["global"]
+    assert completed(["bayesmf", "completion", "f"]) == ["fish"]
+
+
+@pytest.mark.parametrize("shell", ["zsh", "fish"])
+def test_other_shells_complete(shell, capsys):
+    assert main(["completion", shell]) == 0
+    text = capsys.readouterr().out
+    assert all(name in text for name in COMMANDS) and "row-labels" in text
+    if shutil.which(shell):
+        subprocess.run([shell, "-n"], input=text, text=True, check=True)
+
+
+def test_help_is_quick():
+    """What loads decides how long it takes; the time itself depends on the machine."""
+    times = []
+    for _ in range(3):
+        begin = time.perf_counter()
+        subprocess.run(
+            [sys.executable, "-m", "bayesmf.cli", "--help"], capture_output=True, check=True
+        )
+        times.append(time.perf_counter() - begin)
+    assert min(times) < 1.0
+
+
+def test_help_loads_nothing_heavy():
+    code = f"""
+import sys
+from bayesmf.cli import main
+for name in {COMMANDS!r}:
+    try:
+        main([name, "--help"])
+    except SystemExit as stop:
+        assert stop.code == 0
+heavy = ("numpy", "numba", "scipy", "pandas", "sklearn", "matplotlib", "xarray", "distributed")
+print("loaded:", [m for m in heavy if m in sys.modules])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "loaded: []"
+    assert all(f"usage: bayesmf {name}" in done.stdout for name in COMMANDS)
+
+
+# --- compare and report -------------------------------------------------------------------------
+
+
+def test_compare_writes_a_ranking_and_a_report(here, capsys):
+    write("data.csv", small_matrix())
+    options = ["--models", "GGG,GEE,PGG,NMF", "--ranks", "1,2", "--budget", "quick", "--jobs", "1"]
+    assert main(["compare", "data.csv", *options]) == 0
+    out = capsys.readouterr().out
+    assert "Use " in out and "with rank" in out and "verdict" in out
+    folder = here / "data-compare"
+    record = json.loads((folder / "run.json").read_text())
+    assert record["kind"] == "compare" and record["best"]["rank"] in (1, 2)
+    assert record["command"].startswith("bayesmf compare data.csv --models GGG,GEE,PGG,NMF")
+    page = (folder / "report.html").read_text()
+    assert record["recommendation"].split(":")[0] in page
+    (folder / "report.html").unlink()
+    assert main(["report", "data-compare"]) == 0
+    assert capsys.readouterr().out.strip() == str(Path("data-compare") / "report.html")
+    assert record["recommendation"].split(":")[0] in (folder / "report.html").read_text()
+    assert main(["compare", "data.csv", *options, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["best"] == record["best"]
+
+
+def test_a_report_of_a_fit(here, capsys):
+    write("data.csv", small_matrix())
+    assert main(["fit", "data.csv", *QUICK, "--center", "global", "--quiet"]) == 0
+    assert main(["report", "data-fit", "--output", "page.html", "--quiet"]) == 0
+    assert capsys.readouterr().out == ""
+    assert "data.csv, filled in" in (here / "page.html").read_text()
+    write("other.csv", small_matrix(seed=5))
+    assert main(["report", "data-fit", "--data", "other.csv"]) == 2
+    assert "are not those of the run" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["report", "nowhere"], "run.json is missing"),
+        (["compare", "data.csv", "--ranks", "1,x"], "--ranks must be whole numbers"),
+        (["compare", "data.csv", "--models", "GGGX"], "Unknown model 'GGGX'"),
+        (["compare", "nowhere.csv"], "nowhere.csv"),
+    ],
+)
+def test_bad_comparisons_end_with_one_sentence(here, capsys, arguments, message):
+    write("data.csv", small_matrix())
+    assert main(arguments) == 2
+    captured = capsys.readouterr()
+    assert captured.out == "" and message in captured.err and captured.err.count("\n") == 1
+    assert [path.name for path in here.iterdir()] == ["data.csv"]
