@@ -90,18 +90,14 @@ class Calibration:
 
 
 def _quantities(problem, state, rng):
-    """Noise precision, a new value of a cell that was not observed, and the log density."""
+    """Noise precision or mean rate, a new value of a cell not observed, and the log density."""
     values = (state.U, state.V, state.rows, state.cols, state.shared, state.noise, state.biases)
     U, V = state.predictors()
     mean = U[HELD_OUT[0]] @ V[HELD_OUT[1]]
-    if not state.noise:
-        total = (state.U @ state.V.T).mean()
-        noise, cell = {"mean rate": total}, float(rng.poisson(mean))
-    else:
-        noise = {"noise precision": float(state.noise["noise_precision"])}
-        cell = mean + rng.normal() / np.sqrt(noise["noise precision"])
-    return noise | {
-        "held-out cell": cell,
+    cell = problem.model.likelihood.sample(np.asarray(mean), state.noise, rng)
+    first = {name.replace("_", " "): float(value) for name, value in state.noise.items()}
+    return (first or {"mean rate": (state.U @ state.V.T).mean()}) | {
+        "held-out cell": float(cell),
         "log density": problem.model.log_joint(problem.X, *values),
     }
 

@@ -68,7 +68,7 @@ def named(name: str, moves: bool = True, **hyper) -> Case:
 
 def custom(rows, cols, plain: Callable[[int], joint.Plain], moves: bool = True) -> Case:
     model = Model(Gaussian(2.0, 0.5), rows, cols)
-    return Case(model, lambda K, _: plain(K)._replace(noise=(2.0, 0.5)), moves)
+    return Case(model, lambda K, _: plain(K)._replace(data=joint.gaussian(2.0, 0.5)), moves)
 
 
 def biased(case: Case, *hyper: float) -> Case:
@@ -82,7 +82,7 @@ def biased(case: Case, *hyper: float) -> Case:
 
 
 def custom_counts(rows, cols, plain: joint.Plain) -> Case:
-    return Case(Model(Poisson(), rows, cols), lambda K, _: plain._replace(noise=None))
+    return Case(Model(Poisson(), rows, cols), lambda K, _: plain._replace(data=joint.poisson))
 
 
 def slanted(K: int) -> np.ndarray:

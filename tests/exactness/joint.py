@@ -15,18 +15,40 @@ from scipy import stats
 from tests.exactness.added import ADDED
 
 Density = Callable[[np.ndarray, dict[str, Any]], float]
+DataDensity = Callable[[np.ndarray, np.ndarray, dict[str, Any]], float]
+
+
+def gamma_log_density(x, shape, rate) -> float:
+    return float(np.sum(stats.gamma.logpdf(x, shape, scale=1 / np.asarray(rate))))
+
+
+def gaussian(shape: float = 1.0, rate: float = 1.0) -> DataDensity:
+    """Values about their means, and the noise precision."""
+
+    def density(values, means, own) -> float:
+        tau = own["noise_precision"]
+        return (
+            gamma_log_density(tau, shape, rate) + stats.norm.logpdf(values, means, tau**-0.5).sum()
+        )
+
+    return density
+
+
+def poisson(values, means, own) -> float:
+    return stats.poisson.logpmf(values, means).sum()
 
 
 class Plain(NamedTuple):
-    """Densities of both sides, the gammas of a shared relevance and of the noise precision.
+    """Densities of both sides, the gamma of a shared relevance, and the density of the data.
 
-    ``biases`` are mean and precision of the global mean, shape and rate of the effects' precisions.
+    ``data`` takes values, their means and the likelihood's own variables. ``biases`` are mean and
+    precision of the global mean, shape and rate of the effects' precisions.
     """
 
     rows: Density
     cols: Density
     ard: tuple[float, float] | None = None
-    noise: tuple[float, float] | None = (1.0, 1.0)
+    data: DataDensity = gaussian()
     biases: tuple[float, float, float, float] | None = None
 
     def log_joint(self, cells, U, V, rows, cols, shared, noise, biases, Z=None) -> float:
@@ -35,17 +57,13 @@ class Plain(NamedTuple):
         total = self.rows(U, {**rows, **shared}) + self.cols(V, {**cols, **shared})
         if self.ard:
             total += gamma_log_density(shared["relevance"], *self.ard)
-        if self.noise:
-            tau = noise["noise_precision"]
-            total += gamma_log_density(tau, *self.noise)
-            fit = (U @ V.T)[i, j]
-            if self.biases:
-                fit += biases["mean"] + biases["rows"][i] + biases["cols"][j]
-                total += _effects(biases, *self.biases)
-            return total + stats.norm.logpdf(values, fit, tau**-0.5).sum()
-        if Z is None:
-            return total + stats.poisson.logpmf(values, (U @ V.T)[i, j]).sum()
-        return total + stats.poisson.logpmf(Z, U[i] * V[j]).sum()
+        if Z is not None:
+            return total + stats.poisson.logpmf(Z, U[i] * V[j]).sum()
+        means = (U @ V.T)[i, j]
+        if self.biases:
+            means += biases["mean"] + biases["rows"][i] + biases["cols"][j]
+            total += _effects(biases, *self.biases)
+        return total + self.data(values, means, noise)
 
 
 def _effects(v: dict[str, Any], mean, precision, shape, rate) -> float:
@@ -54,10 +72,6 @@ def _effects(v: dict[str, Any], mean, precision, shape, rate) -> float:
         p = v[f"{side}_precision"]
         total += gamma_log_density(p, shape, rate) + stats.norm.logpdf(v[side], 0, p**-0.5).sum()
     return float(total)
-
-
-def gamma_log_density(x, shape, rate) -> float:
-    return float(np.sum(stats.gamma.logpdf(x, shape, scale=1 / np.asarray(rate))))
 
 
 def governed(value, v: dict[str, Any]):
@@ -191,9 +205,9 @@ TABLE: dict[str, Callable[..., Plain]] = {
     "GEG": lambda K, lambda_=0.1: Plain(exponential(lambda_), normal(lambda_)),
     "GVnG": lambda K, gamma, ridge=0.0, lambda_=0.1: Plain(
         volume(gamma, ridge, True), normal(lambda_)),
-    "PGG": lambda K, a=1.0, b=1.0: _both(gamma(a, b), noise=None),
+    "PGG": lambda K, a=1.0, b=1.0: _both(gamma(a, b), data=poisson),
     "PGGG": lambda K, a=1.0, a_prime=1.0, b_prime=1.0: _both(
-        gamma_hyper(a, a_prime, b_prime), noise=None),
+        gamma_hyper(a, a_prime, b_prime), data=poisson),
     **{name: lambda K, own=own, **hyper: _both(own.density(**hyper))
        for name, own in ADDED.items()},
 }
@@ -202,6 +216,6 @@ TABLE: dict[str, Callable[..., Plain]] = {
 
 def table(name: str, K: int, **hyper) -> Plain:
     """A model of the table, with any hyperparameter changed."""
-    noise = hyper.pop("alpha_tau", 1.0), hyper.pop("beta_tau", 1.0)
+    noise = {name: hyper.pop(name) for name in ("alpha_tau", "beta_tau") if name in hyper}
     plain = TABLE[name](K, **hyper)
-    return plain._replace(noise=noise) if plain.noise else plain
+    return plain._replace(data=gaussian(*noise.values())) if noise else plain
