@@ -25,11 +25,11 @@ MISSING = 0.3
 FIRST_SWEEP = """
 import sys, time
 import numpy as np
-from bayesmf import Problem, chain, preset
+from bayesmf import sample
 rng = np.random.default_rng(0)
 X = rng.poisson(3.0, size=(60, 40)).astype(float)
 X[rng.random(X.shape) < float(sys.argv[2])] = np.nan
-next(chain(Problem.of(X, preset(sys.argv[1]), 5), random_state=0))
+sample(X, sys.argv[1], 5, draws=1, burn_in=0, random_state=0)
 print(time.time())
 """
 

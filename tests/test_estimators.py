@@ -205,7 +205,7 @@ def test_biases_find_the_effects_of_rows_and_columns(name, tmp_path):
 
 def test_biases_that_make_no_sense_are_refused():
     X = matrix(counts=True)[0]
-    with pytest.raises(ModelError, match="Gaussian likelihood"):
+    with pytest.raises(ModelError, match=r"biases go with the Gaussian .*PGG has the Poisson one"):
         BayesianMF("PGG", 2, biases=True).fit(X)
     with pytest.raises(ModelError, match="biases must be"):
         BayesianMF("GGG", 2, biases="both").fit(X)
