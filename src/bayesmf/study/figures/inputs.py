@@ -18,49 +18,49 @@ from bayesmf.study.tasks import SAME_RANK
 Density = Callable[[Array, dict[str, Any]], Array]  # of an entry, given the hyperparameters
 
 
-def _inverse_gaussian(x: Array, h: dict[str, Any]) -> Array:
+def _inverse_gaussian(x: Array, v: dict[str, Any]) -> Array:
     """A Laplace variable whose scale is integrated out."""
-    mean, shape = h["mu"] or SAME_RANK, h["lambda"] or SAME_RANK
+    mean, shape = v["mu"] or SAME_RANK, v["lambda"] or SAME_RANK
     scale = stats.invgauss(mean / shape, scale=shape).ppf((np.arange(400) + 0.5) / 400)
     return stats.laplace(0, scale).pdf(np.asarray(x)[..., None]).mean(axis=-1)
 
 
-def _truncated_hyper(x: Array, h: dict[str, Any]) -> Array:
+def _truncated_hyper(x: Array, v: dict[str, Any]) -> Array:
     """A truncated normal variable whose mean and precision are integrated out."""
-    mean = stats.norm(h["mu_mu"], h["tau_mu"] ** -0.5).ppf((np.arange(400) + 0.5) / 400)
+    mean = stats.norm(v["mu_mu"], v["tau_mu"] ** -0.5).ppf((np.arange(400) + 0.5) / 400)
     fine = np.concatenate([np.linspace(0, 20, 401), np.geomspace(20.1, 1e6, 400)])
 
     def weight(at: Array) -> Array:
-        return ((h["b"] + 0.5 * (at[..., None] - mean) ** 2) ** -h["a"]).mean(axis=-1)
+        return ((v["b"] + 0.5 * (at[..., None] - mean) ** 2) ** -v["a"]).mean(axis=-1)
 
     return weight(np.asarray(x)) / integrate.trapezoid(weight(fine), fine)
 
 
 DENSITIES: dict[str, dict[str, tuple[str, Density]]] = {  # of one entry, by panel and model
     "real-valued": {
-        "GGG": ("normal", lambda x, h: stats.norm(0, h["lambda"] ** -0.5).pdf(x)),
-        "GGGA": ("ARD", lambda x, h: stats.t(
-            2 * h["alpha0"], 0, (h["beta0"] / h["alpha0"]) ** 0.5).pdf(x)),
-        "GGGW": ("Wishart", lambda x, h: stats.cauchy(  # at any rank if nu0 = K
-            h["mu0"], (h["W0"] * (1 + 1 / h["beta0"])) ** 0.5).pdf(x)),
-        "GLL": ("Laplace", lambda x, h: stats.laplace(0, h["eta"]).pdf(x)),
-        "GLL narrow": ("", lambda x, h: stats.laplace(0, 10**-0.25).pdf(x)),
+        "GGG": ("normal", lambda x, v: stats.norm(0, v["lambda"] ** -0.5).pdf(x)),
+        "GGGA": ("ARD", lambda x, v: stats.t(
+            2 * v["alpha0"], 0, (v["beta0"] / v["alpha0"]) ** 0.5).pdf(x)),
+        "GGGW": ("Wishart", lambda x, v: stats.cauchy(  # at any rank if nu0 = K
+            v["mu0"], (v["W0"] * (1 + 1 / v["beta0"])) ** 0.5).pdf(x)),
+        "GLL": ("Laplace", lambda x, v: stats.laplace(0, v["eta"]).pdf(x)),
+        "GLL narrow": ("", lambda x, v: stats.laplace(0, 10**-0.25).pdf(x)),
         "GLLI": (f"K = {SAME_RANK}", _inverse_gaussian),
     },
     "nonnegative": {
-        "GEE": ("exponential", lambda x, h: stats.expon(0, 1 / h["lambda"]).pdf(x)),
-        "GEEA": ("exponential, ARD", lambda x, h: stats.lomax(
-            h["alpha0"], scale=h["beta0"]).pdf(x)),
-        "GTT": ("truncated normal", lambda x, h: stats.truncnorm(
-            -h["mu_U"] * h["tau_U"] ** 0.5, np.inf, h["mu_U"], h["tau_U"] ** -0.5).pdf(x)),
+        "GEE": ("exponential", lambda x, v: stats.expon(0, 1 / v["lambda"]).pdf(x)),
+        "GEEA": ("exponential, ARD", lambda x, v: stats.lomax(
+            v["alpha0"], scale=v["beta0"]).pdf(x)),
+        "GTT": ("truncated normal", lambda x, v: stats.truncnorm(
+            -v["mu_U"] * v["tau_U"] ** 0.5, np.inf, v["mu_U"], v["tau_U"] ** -0.5).pdf(x)),
         "GTTN": ("hierarchical", _truncated_hyper),
-        "GL21": ("K = 2", lambda x, h: h["lambda"] * (np.pi / (2 * h["lambda"])) ** 0.5
-                 * special.erfc(x * (h["lambda"] / 2) ** 0.5)),
+        "GL21": ("K = 2", lambda x, v: v["lambda"] * (np.pi / (2 * v["lambda"])) ** 0.5
+                 * special.erfc(x * (v["lambda"] / 2) ** 0.5)),
     },
     "Poisson": {
-        "PGG": ("gamma", lambda x, h: stats.gamma(h["a"], scale=1 / h["b"]).pdf(x)),
-        "PGGG": ("hierarchical", lambda x, h: stats.betaprime(
-            h["a"], h["a_prime"], scale=h["a_prime"] / h["b_prime"]).pdf(x)),
+        "PGG": ("gamma", lambda x, v: stats.gamma(v["a"], scale=1 / v["b"]).pdf(x)),
+        "PGGG": ("hierarchical", lambda x, v: stats.betaprime(
+            v["a"], v["a_prime"], scale=v["a_prime"] / v["b_prime"]).pdf(x)),
     },
 }  # fmt: skip
 SURFACES: dict[str, tuple[str, float, Callable[[Array, Array], Array]]] = {  # and where they begin
