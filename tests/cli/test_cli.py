@@ -418,6 +418,7 @@ def test_bash_completes(capsys):
     assert set(completed(["bayesmf", ""])) >= set(COMMANDS)
     assert completed(["bayesmf", "fit", "data.csv", "--ro"]) == ["--row-labels"]
     assert completed(["bayesmf", "fit", "--center", "g"]) == ["global"]
+    assert completed(["bayesmf", "fit", "--output", ""]) == []  # bash then offers files
     assert completed(["bayesmf", "completion", "f"]) == ["fish"]
 
 
