@@ -17,6 +17,7 @@ import platform
 import sys
 import warnings
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import cache
 from importlib import metadata
 from pathlib import Path
@@ -32,7 +33,9 @@ from bayesmf import (
     PRESETS,
     BayesianImputer,
     BayesianMF,
+    BernoulliPoisson,
     Biases,
+    Censored,
     ConvergenceWarning,
     Exponential,
     Gamma,
@@ -42,11 +45,14 @@ from bayesmf import (
     Laplace,
     Model,
     MultivariateNormal,
+    NegativeBinomial,
     Normal,
     NormalInverseWishart,
     ObservedMatrix,
+    Ordinal,
     Poisson,
     Posterior,
+    StudentT,
     TruncatedNormal,
     TruncatedNormalHyper,
     Volume,
@@ -54,6 +60,7 @@ from bayesmf import (
     preset,
     sample,
 )
+from bayesmf.likelihoods import Likelihood
 from bayesmf.priors import Horseshoe
 
 TABLE = Path(__file__).with_name("draws.json")
@@ -182,6 +189,71 @@ CUSTOM = {
     "counts, one ARD": Model(Poisson(), Gamma(0.7, ARD(1, 2)), Exponential(ARD(1, 2))),
 }
 
+# Likelihoods other than a preset's own, beside a prior of every kernel: rows, entries, volume.
+NORMAL = {
+    "rows": Gaussian(rows=True),
+    "cols": Gaussian(cols=True),
+    "both": Gaussian(rows=True, cols=True),
+    "Student": StudentT(),
+    "Student both": StudentT(rows=True, cols=True),
+    "censored": Censored(1, 6),
+    "censored Student cols": Censored(1, 6, noise=StudentT(cols=True)),
+    "ordinal": Ordinal(),
+}
+KERNELS = ("GGGW", "GEE", "GVG")
+COUNTED = {"negative binomial": NegativeBinomial(), "presence": BernoulliPoisson()}
+
+
+def changed(name: str, likelihood: Likelihood) -> Model:
+    return replace(preset(name), likelihood=likelihood)
+
+
+def suited(X: np.ndarray, likelihood: Likelihood) -> np.ndarray:
+    """The counts, or few categories of them, or whether there are any."""
+    most = {"ordinal": 4.0, "Bernoulli-Poisson": 1.0}.get(likelihood.name, np.inf)
+    return np.minimum(X, most)
+
+
+def of_likelihood(likelihood: Likelihood, name: str, biases: bool) -> Result:
+    """A fit, its predictions and those of new rows."""
+    X, _ = DATA["dense"]
+    mf = BayesianMF(changed(name, likelihood), 3, biases=biases, **SHORT)
+    mf.fit(suited(X, likelihood))
+    new = suited(NEW, likelihood)
+    return [
+        *drawn(mf.posterior_),
+        *mf.predict(return_std=True, quantiles=[0.1, 0.9]),
+        *mf.predict(new, return_std=True),
+        mf.sample_predictive(2),
+        mf.log_density([0, 5], [1, 0], [1.0, 0.0]),
+    ]
+
+
+def with_errors() -> Result:
+    X, K = DATA["dense"]
+    errors = np.random.default_rng(8).uniform(0.5, 2.0, X.shape)
+    mf = BayesianMF("GGGW", K, biases=True, noise="cols", **SHORT).fit(X, errors=errors)
+    return [*drawn(mf.posterior_), *mf.predict(return_std=True)]
+
+
+def of_likelihoods() -> dict[str, Callable[[], Result]]:
+    """The lines of the other likelihoods."""
+    found: dict[str, Callable[[], Result]] = {}
+    pairs = [(n, like, name) for n, like in NORMAL.items() for name in KERNELS]
+    pairs += [(n, like, name) for n, like in COUNTED.items() for name in ("PGG", "PGGG")]
+    for title, like, name in pairs:
+        for where in ("sparse", "complete"):
+            X, K = DATA[where]
+            found[f"{name} {title}, {where}"] = lambda X=X, K=K, like=like, name=name: run(
+                suited(X, like), changed(name, like), K
+            )
+        for biases in (False, True)[: 1 + like.takes_biases]:
+            found[f"{name} {title}{', biases' * biases}, predictions"] = (
+                lambda like=like, name=name, biases=biases: of_likelihood(like, name, biases)
+            )
+    found["GGGW, errors"] = with_errors
+    return found
+
 
 def runs() -> dict[str, Callable[[], Result]]:
     """Every line of the table: a name and what makes its arrays."""
@@ -226,6 +298,7 @@ def runs() -> dict[str, Callable[[], Result]]:
     found["GGG, centred imputations"] = lambda: imputations("GGG", center="both")
     found["GGGA, automatic rank"] = lambda: ranks("GGGA", "auto")
     found["GGGA, going on"] = on_and_on
+    found |= of_likelihoods()
     found["GGGW, triples"] = lambda: run(ObservedMatrix.of(X).triples(), "GGGW", 3)
     return found
 

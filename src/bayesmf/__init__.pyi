@@ -10,8 +10,13 @@ from bayesmf.comparison.compare import compare as compare
 from bayesmf.data.observed import ObservedMatrix as ObservedMatrix
 from bayesmf.estimators import BayesianImputer as BayesianImputer
 from bayesmf.estimators import BayesianMF as BayesianMF
+from bayesmf.likelihoods import BernoulliPoisson as BernoulliPoisson
+from bayesmf.likelihoods import Censored as Censored
 from bayesmf.likelihoods import Gaussian as Gaussian
+from bayesmf.likelihoods import NegativeBinomial as NegativeBinomial
+from bayesmf.likelihoods import Ordinal as Ordinal
 from bayesmf.likelihoods import Poisson as Poisson
+from bayesmf.likelihoods import StudentT as StudentT
 from bayesmf.model.biases import Biases as Biases
 from bayesmf.model.model import Model as Model
 from bayesmf.model.presets import PRESETS as PRESETS

@@ -14,19 +14,19 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from bayesmf import _threads
 from bayesmf._errors import ConvergenceWarning, DataError, ModelError
+from bayesmf.data.errors import known_errors
 from bayesmf.data.observed import ObservedMatrix
 from bayesmf.data.offsets import Offsets, fit_offsets
+from bayesmf.likelihoods import Gaussian
 from bayesmf.model.biases import Biases, augmented
 from bayesmf.model.model import Model
 from bayesmf.model.presets import as_model
 from bayesmf.posterior.diagnostics import TOO_FEW
-from bayesmf.posterior.new_rows import draw_new_rows, needed
+from bayesmf.posterior.new_rows import NewRows, draw_new_rows, needed
 from bayesmf.posterior.posterior import Posterior
 from bayesmf.posterior.predictive import Predictive
 from bayesmf.posterior.sample import sample
-from bayesmf.priors.distributions import Values
 from bayesmf.ranks import automatic_rank, choose_rank
-from bayesmf.streams import Array
 
 _SCREENED = 100_000  # cells that are looked at after every fit
 
@@ -50,6 +50,7 @@ class Factorisation(BaseEstimator):
         chains: int = 2,
         hyperparameters: dict[str, Any] | None = None,
         biases: bool | Biases = False,
+        noise: str | None = None,
         center: str = "none",
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -64,6 +65,7 @@ class Factorisation(BaseEstimator):
         self.chains = chains
         self.hyperparameters = hyperparameters
         self.biases = biases
+        self.noise = noise
         self.center = center
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -113,14 +115,20 @@ class Factorisation(BaseEstimator):
         labels = (X.index, X.columns) if hasattr(X, "columns") else (None, None)
         return ObservedMatrix.of(checked, row_labels=labels[0], col_labels=labels[1])
 
-    def _fit(self, X: Any) -> None:
+    def _fit(self, X: Any, errors: Any, weights: Any, lower: Any, upper: Any) -> None:
         """Sample, and set what a fitted estimator has."""
-        matrix = self._read(X, reset=True)
-        model = as_model(self.model, self.hyperparameters, self.biases)
+        matrix = known_errors(self._read(X, reset=True), errors, weights)
+        model = as_model(self.model, self.hyperparameters, self.biases, self.noise, (lower, upper))
         if self.center != "none" and any(model.nonnegative):
             raise ModelError(
                 f"center={self.center!r} makes values negative, and {model.name} has nonnegative "
                 "factors; use center='none' or a real-valued model such as GGGA."
+            )
+        limited = matrix.bounds is not None or lower is not None or upper is not None
+        if self.center != "none" and (limited or not isinstance(model.likelihood, Gaussian)):
+            raise ModelError(
+                f"center={self.center!r} moves the values, but limits, counts and categories stay "
+                "where they are; use center='none', and biases=True if the model takes biases."
             )
         offsets = fit_offsets(matrix, self.center)
         data = offsets.off(matrix)
@@ -170,18 +178,19 @@ class Factorisation(BaseEstimator):
         if not summary.trusted:
             warnings.warn(" ".join(summary.advice), ConvergenceWarning, stacklevel=4)
 
-    def _predictive(self) -> Predictive:
+    def _predictive(self, latent: bool = False) -> Predictive:
         check_is_fitted(self, "posterior_")
         offsets = self.offsets_.rows, self.offsets_.cols
-        return Predictive.of(self.posterior_, offsets=offsets)
+        return Predictive.of(self.posterior_, offsets=offsets, latent=latent)
 
-    def _of_new_rows(self, X: ObservedMatrix) -> Predictive:
+    def _of_new_rows(self, X: ObservedMatrix, latent: bool = False) -> Predictive:
         """Predictive distribution of rows that were not fitted, given their own entries."""
-        U, biases, offsets = self._draw_new_rows(X)
-        factors = augmented(U, self.posterior_.factors()[1], biases)
-        return Predictive.of(self.posterior_, factors, (offsets.rows, offsets.cols))
+        new, offsets = self._draw_new_rows(X)
+        factors = augmented(new.U, self.posterior_.factors()[1], new.biases)
+        shown = offsets.rows, offsets.cols
+        return Predictive.of(self.posterior_, factors, shown, own=new.own, latent=latent)
 
-    def _draw_new_rows(self, X: ObservedMatrix) -> tuple[Array, Values, Offsets]:
+    def _draw_new_rows(self, X: ObservedMatrix) -> tuple[NewRows, Offsets]:
         offsets = self.offsets_.of_new_rows(X)
         data = offsets.off(X)
-        return *draw_new_rows(self.posterior_, data, _threads.count(self.n_jobs)), offsets
+        return draw_new_rows(self.posterior_, data, _threads.count(self.n_jobs)), offsets

@@ -7,16 +7,24 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from bayesmf._errors import DataError, ModelError
 from bayesmf._estimator import Factorisation
 from bayesmf.data.cells import cell_arrays
 from bayesmf.data.observed import ObservedMatrix
+from bayesmf.model.presets import as_model
 from bayesmf.posterior.predictive import Predictive
 from bayesmf.ranks import effective_rank
 from bayesmf.splits import hide_some
 from bayesmf.streams import Array
+
+
+def _has_categories(estimator: Factorisation) -> bool:
+    """Whether cells have categories under the estimator's model."""
+    likelihood = as_model(estimator.model, estimator.hyperparameters).likelihood
+    return likelihood.has_categories
 
 
 class BayesianMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Factorisation):
@@ -42,6 +50,9 @@ class BayesianMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Factorisatio
     biases
         Whether to add a global mean and an effect of every row and column, sampled with the
         factors; a `Biases` sets their hyperparameters. For likelihoods that take them.
+    noise
+        Whether the noise of all cells is "equal", or that of "rows", "cols" or "both" differs; by
+        default as the model says. For normal and Student noise.
     center
         What is subtracted from the data and added to predictions: "none", "global" (the mean),
         "rows", "cols" (their means) or "both" (row and column effects).
@@ -79,7 +90,10 @@ class BayesianMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Factorisatio
     ((30, 20), (30, 20))
     """
 
-    def fit(self, X: Any, y: Any = None) -> BayesianMF:
+    def fit(
+        self, X: Any, y: Any = None, *, errors: Any = None, weights: Any = None,
+        lower: Any = None, upper: Any = None,
+    ) -> BayesianMF:  # fmt: skip
         """Sample from the posterior of a matrix; y is ignored.
 
         Parameters
@@ -88,8 +102,14 @@ class BayesianMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Factorisatio
             An array or DataFrame with NaN for missing entries, a masked array, a scipy sparse
             matrix (stored entries are observed), a triple (rows, cols, values), or an
             `ObservedMatrix`.
+        errors, weights
+            Known standard deviations of the entries, up to a common factor that is sampled, or
+            weights, their inverse squares: of the shape of X, positive wherever X has an entry.
+        lower, upper
+            Limits of the values, which are then known to lie there or farther: a number, one for
+            each column, or one for each cell; see `Censored`.
         """
-        self._fit(X)
+        self._fit(X, errors, weights, lower, upper)
         return self
 
     @property
@@ -104,9 +124,10 @@ class BayesianMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Factorisatio
         check_is_fitted(self, "posterior_")
         return effective_rank(self.posterior_, self.offsets_.off(self._matrix))
 
-    def fit_transform(self, X: Any, y: Any = None) -> Array:
-        """Fit, and `transform` the same rows."""
-        return self.fit(X).transform(X)
+    def fit_transform(self, X: Any, y: Any = None, **known: Any) -> Array:
+        """Fit, and `transform` the same rows; ``known`` are errors and limits as in `fit`."""
+        self.fit(X, **known)
+        return self.transform(self._matrix if known else X)
 
     def transform(self, X: Any) -> Array:
         """Posterior means of the factors of rows, known or new, given their own entries.
@@ -115,8 +136,8 @@ class BayesianMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Factorisatio
         conditional distribution, and aligned as that draw was.
         """
         check_is_fitted(self, "posterior_")
-        U, _, _ = self._draw_new_rows(self._read(X, reset=False))
-        return (U @ self.posterior_.rotations).mean(axis=0)
+        new, _ = self._draw_new_rows(self._read(X, reset=False))
+        return (new.U @ self.posterior_.rotations).mean(axis=0)
 
     def predict(
         self,
@@ -126,6 +147,7 @@ class BayesianMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Factorisatio
         return_std: bool = False,
         quantiles: Sequence[float] | None = None,
         include_noise: bool = True,
+        latent: bool = False,
     ) -> Any:
         """Predict cells of the fitted matrix, or all cells of new rows.
 
@@ -143,40 +165,62 @@ class BayesianMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Factorisatio
         include_noise
             Whether standard deviations and quantiles are those of a new observation, or of the
             expected value alone.
+        latent
+            Where values have limits, predict what lies behind them instead of the reported value,
+            which never leaves them.
 
         Returns
         -------
         mean, or (mean, std), (mean, quantiles), (mean, std, quantiles)
         """
-        check_is_fitted(self, "posterior_")
-        cells = None
-        if rows is not None and cols is None:
-            predictive = self._of_new_rows(self._read(rows, reset=False))
-        else:
-            predictive = self._predictive()
-            if (rows is None) != (cols is None):
-                raise ModelError("Give both rows and cols, a matrix of new rows, or nothing.")
-            cells = None if rows is None else cell_arrays((rows, cols), predictive.shape)
+        predictive, cells = self._at(rows, cols, latent)
         return predictive.quantities(cells, return_std, quantiles, include_noise)
+
+    def _at(
+        self, rows: Any, cols: Any, latent: bool = False
+    ) -> tuple[Predictive, tuple[Array, Array] | None]:
+        """Predictive distribution, and cells of it; that of new rows if there are no ``cols``."""
+        check_is_fitted(self, "posterior_")
+        if rows is not None and cols is None:
+            return self._of_new_rows(self._read(rows, reset=False), latent), None
+        predictive = self._predictive(latent)
+        if (rows is None) != (cols is None):
+            raise ModelError("Give both rows and cols, a matrix of new rows, or nothing.")
+        return predictive, None if rows is None else cell_arrays((rows, cols), predictive.shape)
+
+    @available_if(_has_categories)
+    def predict_proba(self, rows: Any = None, cols: Any = None) -> Array:
+        """Probabilities of the categories of cells, in order: (n, C), or (I, J, C) for all cells.
+
+        For likelihoods with categories, `Ordinal` and `BernoulliPoisson`; rows and cols are those
+        of `predict`. The categories are ``posterior_.model.likelihood.values``.
+        """
+        predictive, cells = self._at(rows, cols)
+        return predictive.probabilities(cells)
 
     def sample_predictive(self, m: int = 100) -> Array:
         """Draw m matrices from the posterior predictive distribution, noise included: (m, I, J)."""
         return self._predictive().completions(m)
 
-    def log_density(self, rows: Any, cols: Any, values: Any) -> Array:
+    def log_density(self, rows: Any, cols: Any, values: Any, errors: Any = None) -> Array:
         """Log predictive densities of values in cells of the fitted matrix, such as held-out ones.
 
         Parameters
         ----------
         rows, cols, values
             Positions of the cells and what was found there, three arrays of one length.
+        errors
+            Known errors of the values, where the fit had such; by default their median there.
         """
         predictive = self._predictive()
         cells = cell_arrays((rows, cols), predictive.shape)
         y = np.asarray(values, dtype=np.float64)
         if y.shape != cells[0].shape:
             raise DataError(f"values must have shape {cells[0].shape}, got {y.shape}.")
-        return predictive.log_density(cells, y)
+        weights = None
+        if errors is not None:
+            weights = np.broadcast_to(np.asarray(errors, dtype=np.float64), y.shape) ** -2.0
+        return predictive.log_density(cells, y, weights)
 
     def score(self, X: Any, y: Any = None) -> float:
         """Mean log predictive density of entries of new rows; more is better.
@@ -215,14 +259,20 @@ class BayesianImputer(TransformerMixin, Factorisation):
     False
     """
 
-    def fit(self, X: Any, y: Any = None) -> BayesianImputer:
-        """Sample from the posterior of a matrix; y is ignored."""
-        self._fit(X)
+    def fit(
+        self, X: Any, y: Any = None, *, errors: Any = None, weights: Any = None,
+        lower: Any = None, upper: Any = None,
+    ) -> BayesianImputer:  # fmt: skip
+        """Sample from the posterior of a matrix; y is ignored.
+
+        Errors, weights and limits of the entries are those of `BayesianMF.fit`.
+        """
+        self._fit(X, errors, weights, lower, upper)
         return self
 
-    def fit_transform(self, X: Any, y: Any = None) -> Any:
-        """Fit, and return X with its missing cells filled."""
-        self.fit(X)
+    def fit_transform(self, X: Any, y: Any = None, **known: Any) -> Any:
+        """Fit, and return X with its missing cells filled; ``known`` as in `fit`."""
+        self.fit(X, **known)
         return _filled(X, self._matrix, self._predictive())
 
     def transform(self, X: Any) -> Any:

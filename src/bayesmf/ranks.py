@@ -12,6 +12,7 @@ from bayesmf.data.observed import ObservedMatrix
 from bayesmf.metrics import mse
 from bayesmf.model.model import Model
 from bayesmf.posterior.posterior import Posterior
+from bayesmf.posterior.predictive import expected, kept_for
 from bayesmf.posterior.sample import sample_whole
 from bayesmf.splits import kfold
 from bayesmf.streams import RandomState, seed_words
@@ -30,8 +31,8 @@ def effective_rank(posterior: Posterior, X: ObservedMatrix) -> int:
     """
     U, V = posterior.align()
     size = np.mean(np.mean(U**2, axis=1) * np.mean(V**2, axis=1), axis=0)
-    own, level = posterior.likelihood_values(), np.asarray(X.mean)
-    noise = float(np.mean(posterior.model.likelihood.variance(level, own)))
+    likelihood = posterior.model.likelihood
+    noise = likelihood.noise_variance(posterior.likelihood_values(), X.mean)
     return int(np.sum(size > ABOVE_NOISE * noise * sum(X.shape) / X.n_observed))
 
 
@@ -95,9 +96,10 @@ def cross_validate(
     for train, (rows, cols, values) in parts:
         posterior = sample_whole(
             train, model, n_components, cells=(rows, cols),
-            random_state=np.random.SeedSequence(seed), **options,
+            random_state=np.random.SeedSequence(seed), keep=kept_for(model.likelihood.resolve(train)),
+            **options,
         )  # fmt: skip
-        errors.append(mse(values, posterior.predict()))
+        errors.append(mse(values, expected(posterior, (rows, cols))))
     return errors
 
 

@@ -348,7 +348,7 @@ def test_residuals_of_drawn_rows_are_those_of_the_new_factors(K, missing, noise)
     R = U @ V.T + noise * rng.normal(size=(40, 30))
     R[rng.random(R.shape) < missing] = np.nan
     view, terms = ObservedMatrix.of(R).cols, RowTerms(np.eye(K), np.zeros((1, K)), np.ones((1, K)))
-    found = draw_side(view, V, U, terms, noise**-2, Stream(seed_words(0)), last=True)
+    found = draw_side(view, V, U, terms, noise**-2, Stream(seed_words(0)), errors=True)
     np.testing.assert_allclose(found, row_errors(view, V, U, 1), rtol=1e-10, atol=1e-30)
     assert draw_side(view, V, U, terms, 1.0, Stream(seed_words(0))) is None
 

@@ -129,6 +129,8 @@ def _forbidden(X: ObservedMatrix, names: Sequence[str]) -> dict[str, str]:
         model = preset(name) if name in PRESETS else None
         if model and not model.likelihood.allowed(values).all():
             found[name] = f"the {model.likelihood.name} likelihood needs {model.likelihood.needs}"
+        elif model and X.bounds is not None and not model.likelihood.takes_limits:
+            found[name] = f"the {model.likelihood.name} likelihood has no use for limits"
         elif negative and (all(model.nonnegative) if model else name == "NMF"):
             found[name] = "nonnegative factors cannot fit negative values"
     return found

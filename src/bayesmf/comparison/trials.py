@@ -14,7 +14,7 @@ from bayesmf.data.observed import ObservedMatrix
 from bayesmf.metrics import mse
 from bayesmf.model.presets import as_model
 from bayesmf.posterior.new_rows import needed
-from bayesmf.posterior.predictive import Predictive
+from bayesmf.posterior.predictive import Predictive, expected, kept_for
 from bayesmf.posterior.sample import sample_whole
 from bayesmf.ranks import search
 from bayesmf.splits import Triples, fold_numbers, holdout, split_at
@@ -88,12 +88,13 @@ def _quick_error(trial: Trial, train: ObservedMatrix, test: Triples, rank: int) 
         if trial.model in BASELINES:
             found = baseline(train, "NMF", rank, iterations=300, random_state=seed)
             return mse(test[2], found.predict(test[0], test[1]))
+        model = as_model(trial.model, None, trial.biases)
         posterior = sample_whole(
-            train, as_model(trial.model, None, trial.biases), rank, cells=test[:2],
+            train, model, rank, cells=test[:2], keep=kept_for(model.likelihood.resolve(train)),
             draws=max(50, trial.draws // 2), burn_in=max(50, trial.burn_in // 2),
             random_state=seed,
         )  # fmt: skip
-        return mse(test[2], posterior.predict())
+        return mse(test[2], expected(posterior, test[:2]))
     except FloatingPointError:
         return float(np.finfo(float).max)
 
@@ -115,7 +116,7 @@ def _judge(trial: Trial, train: ObservedMatrix, test: Triples, rank: int) -> dic
     )
     low, high = bounds[: len(LEVELS)], bounds[len(LEVELS) :]
     return {
-        "mse": mse(values, posterior.predict()),
+        "mse": mse(values, expected(posterior, cells)),
         "log_density": float(predictive.log_density(cells, values).mean()),
         "covered": np.mean((low <= values) & (values <= high), axis=1).tolist(),
     }

@@ -2,26 +2,54 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from bayesmf.data.observed import ObservedMatrix, View
 
 CAPPED = 0.1  # of the values at the very end of their range
+HEAPED = 0.05  # of them, from which on it is worth asking
+RATINGS = 10  # different values, up to which a heap at an end is nothing special
 UNIT = 0.1, 300.0  # standard deviations that the default priors suit
 FEW = 3  # entries below which a row tells little
 
 
-def inspect(X: ObservedMatrix) -> list[str]:
-    """What should be known about a matrix, in sentences."""
+class Heap(NamedTuple):
+    """Many values at the very end of their range."""
+
+    side: str  # "upper" or "lower"
+    end: float
+    share: float
+
+    def __str__(self) -> str:
+        name = "largest" if self.side == "upper" else "smallest"
+        return f"{self.share:.1%} of the values are exactly {self.end:g}, the {name} one"
+
+
+def heaps(X: ObservedMatrix, least: float = HEAPED) -> list[Heap]:
+    """Ends of the range at which more than this share of the values lies; none of ratings.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> heaps(ObservedMatrix.of(np.arange(100.0).clip(None, 90).reshape(10, 10)))
+    [Heap(side='upper', end=90.0, share=0.1)]
+    """
     values = X.rows.values
-    notes = []
-    for end, name in ((values.max(), "largest"), (values.min(), "smallest")):
+    found = []
+    for end, side in ((values.max(), "upper"), (values.min(), "lower")):
         share = float(np.mean(values == end))
-        if share > CAPPED and np.ptp(values) > 0 and np.unique(values).size > 10:
-            notes.append(
-                f"{share:.1%} of the values are exactly {end:g}, the {name} one: probably capped, "
-                "so the errors there are not normal."
-            )
+        if share > least and np.ptp(values) > 0 and np.unique(values).size > RATINGS:
+            found.append(Heap(side, float(end), share))
+    return found
+
+
+def inspect(X: ObservedMatrix, limited: bool = False) -> list[str]:
+    """What should be known about a matrix, in sentences; ``limited`` if its limits are known."""
+    values = X.rows.values
+    capped = [] if limited or X.bounds is not None else heaps(X, CAPPED)
+    notes = [f"{heap}: probably capped, so the errors there are not normal." for heap in capped]
     tiny = (values != 0) & (np.abs(values) < 1e-100)
     if tiny.any():
         notes.append(f"Values within 1e-100 of zero: {tiny.sum()}; probably artefacts.")

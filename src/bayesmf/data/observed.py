@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property
 from numbers import Integral, Real
@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bayesmf._errors import DataError, nearest
+from bayesmf.data.bounds import Bounds
 
 Array: TypeAlias = npt.NDArray[Any]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
@@ -63,6 +64,8 @@ class ObservedMatrix:
     cols: View  # the view of the transpose
     row_labels: Labels = None
     col_labels: Labels = None
+    errors: FloatArray | None = None  # known standard deviations of the entries, in row order
+    bounds: Bounds | None = None  # intervals of the entries, in row order
 
     @classmethod
     def of(
@@ -184,10 +187,23 @@ class ObservedMatrix:
         """Mean squared deviation of the observed values from their mean."""
         return float(self.rows.values.var())
 
+    @cached_property
+    def weights(self) -> tuple[FloatArray, FloatArray] | None:
+        """Inverse squares of the known errors, in the order of the rows and of the columns."""
+        if self.errors is None:
+            return None
+        weights = self.errors**-2.0
+        return weights, weights[np.argsort(self.rows.indices, kind="stable")]
+
     def transpose(self) -> ObservedMatrix:
         """Return the transpose, which shares its views with this matrix."""
         n, m = self.shape
-        return ObservedMatrix((m, n), self.cols, self.rows, self.col_labels, self.row_labels)
+        order = np.argsort(self.rows.indices, kind="stable")
+        return ObservedMatrix(
+            (m, n), self.cols, self.rows, self.col_labels, self.row_labels,
+            None if self.errors is None else self.errors[order],
+            None if self.bounds is None else self.bounds.take(order),
+        )  # fmt: skip
 
     T = property(transpose)
 
@@ -220,7 +236,12 @@ class ObservedMatrix:
         kept = np.zeros(self.n_observed, dtype=bool)
         kept[chosen if chosen.size else []] = True
         rows, cols, values = (part[kept] for part in self.triples())
-        return _assemble(rows, cols, values, self.shape, (self.row_labels, self.col_labels))
+        part = _assemble(rows, cols, values, self.shape, (self.row_labels, self.col_labels))
+        return replace(
+            part,
+            errors=None if self.errors is None else self.errors[kept],
+            bounds=None if self.bounds is None else self.bounds.take(kept),
+        )
 
     def cell_name(self, i: int, j: int) -> str:
         """Return how messages call a cell: by its labels, or else by its position."""
@@ -248,7 +269,10 @@ class ObservedMatrix:
     def fingerprint(self) -> str:
         """Return a hash of shape, places and values of the data."""
         digest = hashlib.sha256(repr(self.shape).encode())
-        for array in (self.rows.indptr, self.rows.indices, self.rows.values):
+        arrays = [self.rows.indptr, self.rows.indices, self.rows.values]
+        arrays += [] if self.errors is None else [self.errors]
+        arrays += [] if self.bounds is None else [self.bounds.low, self.bounds.high]
+        for array in arrays:
             digest.update(np.ascontiguousarray(array).tobytes())
         return digest.hexdigest()
 

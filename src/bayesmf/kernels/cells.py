@@ -1,6 +1,8 @@
-"""Predictions: products of factors at chosen cells, running moments over draws, offsets."""
+"""Cells: products of factors, running moments over draws, offsets and scales of the entries."""
 
 from __future__ import annotations
+
+import numpy as np
 
 from bayesmf.kernels.compile import kernel
 
@@ -35,3 +37,32 @@ def subtract_offsets(indptr, indices, values, own, other, out):
     for i in range(own.size):
         for t in range(indptr[i], indptr[i + 1]):
             out[t] = values[t] - (own[i] + other[indices[t]])
+
+
+@kernel
+def scale_entries(start, stop, indptr, indices, values, scale, out):
+    """Set out to the values of rows start..stop, each times the scale of its column."""
+    for t in range(indptr[start], indptr[stop]):
+        out[t] = values[t] * scale[indices[t]]
+
+
+@kernel
+def take_entries(start, stop, values, order, out):
+    """Set out[t] to values[order[t]], t in start..stop."""
+    for t in range(start, stop):
+        out[t] = values[order[t]]
+
+
+@kernel
+def half_squares(start, stop, indptr, indices, values, means, tau, rows, cols, entries, out):
+    """Set out to tau w (value - mean)^2 / 2 for the entries of rows start..stop.
+
+    The weight w is the product of those of its row, its column and itself; each of the three arrays
+    has one number for all, or one for each.
+    """
+    for i in range(start, stop):
+        own = 0.5 * tau * rows[min(i, rows.size - 1)]
+        for t in range(indptr[i], indptr[i + 1]):
+            weight = own * cols[min(np.int64(indices[t]), cols.size - 1)]
+            weight *= entries[min(t, entries.size - 1)]
+            out[t] = weight * (values[t] - means[t]) * (values[t] - means[t])

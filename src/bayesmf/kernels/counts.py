@@ -127,8 +127,8 @@ def split_counts(start, stop, key, indptr, indices, values, U, V, row_sums, col_
 
 
 @kernel
-def sum_factors(start, stop, indptr, indices, V, out):
-    """Set out[i] to the sum of V over the observed entries of row i."""
+def sum_factors(start, stop, indptr, indices, weights, V, out):
+    """Set out[i] to the sum of V over the observed entries of row i, weighted unless by None."""
     K, far = V.shape[1], V.size > NEAR
     for i in range(start, stop):
         total = out[i]
@@ -137,5 +137,9 @@ def sum_factors(start, stop, indptr, indices, V, out):
             if far:
                 prefetch_row(V, indices, t)
             f = V[indices[t]]
-            for k in range(K):
-                total[k] += f[k]
+            if weights is None:
+                for k in range(K):
+                    total[k] += f[k]
+            else:
+                for k in range(K):
+                    total[k] += weights[t] * f[k]

@@ -3,7 +3,8 @@
 All factors of a row are drawn while its residual e = r - x V^T stays in the nearest cache. The
 residual is rebuilt when the row's turn comes, so nothing drifts and nothing is shared: the cost is
 O(observed * K) per half-sweep. One pass over the row's cells corrects the residual for the entry
-drawn last and sums what the next one needs. Cells are padded with zeros to pairs of vectors.
+drawn last and sums what the next one needs. Cells are padded with zeros to pairs of vectors. The
+noise precision tau is one for all rows, (1,), or one for each, (n,).
 """
 
 from __future__ import annotations
@@ -109,8 +110,12 @@ def _row(n, s, x, Vt, weight, e, tau, precision, linear, coupling, nonnegative):
 
 
 @kernel
-def gather_row(V, indices, values, first, n, length, place, Vt, e):
-    """Set Vt and e to factors and values of n entries from the first on, zero up to ``length``."""
+def gather_row(V, indices, values, scale, weights, first, n, length, place, Vt, e):
+    """Set Vt and e to factors and values of n entries from the first on, zero up to ``length``.
+
+    Values are multiplied by the ``scale`` of their columns, and both by the roots of the entries'
+    ``weights``, unless these are None.
+    """
     K = V.shape[1]
     if V.size > NEAR:
         for t in range(first + n, first + 2 * n):  # for the next row
@@ -118,6 +123,8 @@ def gather_row(V, indices, values, first, n, length, place, Vt, e):
     for t in range(n):
         place[t] = indices[first + t] * K
         e[t] = values[first + t]
+        if scale is not None:
+            e[t] *= scale[indices[first + t]]
     for t in range(n, length):
         e[t] = 0.0
     for k in range(K):
@@ -125,11 +132,17 @@ def gather_row(V, indices, values, first, n, length, place, Vt, e):
             Vt[k, t] = at(V, place[t] + k)
         for t in range(n, length):
             Vt[k, t] = 0.0
+    if weights is not None:
+        for t in range(n):
+            root = math.sqrt(weights[first + t])
+            e[t] *= root
+            for k in range(K):
+                Vt[k, t] *= root
 
 
 @kernel
 def draw_entries_sparse(
-    start, stop, key, U, indptr, indices, values, V, errors,
+    start, stop, key, U, indptr, indices, values, scale, weights, V, errors,
     tau, precision, linear, coupling, nonnegative,
 ):  # fmt: skip
     """Draw rows start..stop of U (n, K) in place, from lists of observed entries.
@@ -152,11 +165,12 @@ def draw_entries_sparse(
         n = indptr[i + 1] - first
         w, length = width(n), padded(n, PAIR)
         Vt = buffer[: K * w].reshape((K, w))
-        gather_row(V, indices, values, first, n, length, place, Vt, e)
+        gather_row(V, indices, values, scale, weights, first, n, length, place, Vt, e)
         seed_stream(key, i, s)
         p = precision[i if precision.shape[0] > 1 else 0]
         b = linear[i if linear.shape[0] > 1 else 0]
-        errors[i] = _row(length, s, U[i], Vt, weight, e, tau, p, b, coupling, nonnegative)
+        noise = tau[min(i, tau.shape[0] - 1)]
+        errors[i] = _row(length, s, U[i], Vt, weight, e, noise, p, b, coupling, nonnegative)
 
 
 @kernel
@@ -183,4 +197,5 @@ def draw_entries_dense(
         seed_stream(key, i, s)
         p = precision[i if precision.shape[0] > 1 else 0]
         b = linear[i if linear.shape[0] > 1 else 0]
-        errors[i] = _row(length, s, U[i], Vt, weight, e, tau, p, b, coupling, nonnegative)
+        noise = tau[min(i, tau.shape[0] - 1)]
+        errors[i] = _row(length, s, U[i], Vt, weight, e, noise, p, b, coupling, nonnegative)

@@ -100,10 +100,15 @@ def normal(s):
 
 
 @kernel(inner=True)
-def _gamma_from_one(s, a):
-    """Gamma(a, 1) for a >= 1 (Marsaglia and Tsang, 2000)."""
+def gamma_constants(a):
+    """What `gamma_by` needs to know of a shape a >= 1."""
     d = a - 1.0 / 3.0
-    c = 1.0 / math.sqrt(9.0 * d)
+    return d, 1.0 / math.sqrt(9.0 * d)
+
+
+@kernel(inner=True)
+def gamma_by(s, d, c):
+    """Gamma(a, 1) by the constants of a shape a >= 1 (Marsaglia and Tsang, 2000)."""
     while True:
         z = normal(s)
         root = 1.0 + c * z
@@ -115,6 +120,13 @@ def _gamma_from_one(s, a):
             return d * v
         if math.log(u) < 0.5 * z * z + d * (1.0 - v + math.log(v)):
             return d * v
+
+
+@kernel(inner=True)
+def _gamma_from_one(s, a):
+    """Gamma(a, 1) for a >= 1."""
+    d, c = gamma_constants(a)
+    return gamma_by(s, d, c)
 
 
 @kernel

@@ -4,9 +4,15 @@ Two steps. A Gram step reduces the data of a row to G = sum f f^T and g = sum r 
 entries, f being the other side's factors. A draw step adds the prior and draws. G is stored as the
 packed lower triangle, row by row: K (K + 1) / 2 numbers. V always has rows of whole vectors,
 padded with zeros.
+
+The noise precision tau is one for all rows, (1,), or one for each, (n,). Weights of columns are in
+V already, as square roots; ``scale`` (m,) holds these roots, by which values are to be multiplied.
+``weights`` (N,) are those of single entries. Either may be None, and no code is compiled for it.
 """
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 
@@ -23,7 +29,17 @@ from bayesmf.kernels.linalg import (
 )
 from bayesmf.kernels.prefetch import NEAR, prefetch_row
 from bayesmf.kernels.random import normal, seed_stream
-from bayesmf.kernels.vectors import LANES, at, gather, load, plus_product, splat, store, total
+from bayesmf.kernels.vectors import (
+    LANES,
+    at,
+    gather,
+    load,
+    plus_product,
+    product,
+    splat,
+    store,
+    total,
+)
 
 NO_LOSS = 1e-4  # of the sum of squares: a squared error above this keeps eleven digits
 
@@ -56,17 +72,93 @@ def _gram_row(i, K, V, indptr, indices, missing_indptr, missing, full, A):
 
 
 @kernel
+def longest_row(start, stop, indptr):
+    """Return the largest number of entries of the rows start..stop."""
+    longest = 0
+    for i in range(start, stop):
+        longest = max(longest, indptr[i + 1] - indptr[i])
+    return longest
+
+
+@kernel
+def weigh_row(V, indices, values, scale, weights, first, last, F, y):
+    """Set y to the values of the entries first..last times the roots of their weights.
+
+    And F to the rows of V that they meet, times the roots of what V has not got in it already, if
+    entries have weights.
+    """
+    w = V.shape[1]
+    if V.size > NEAR:
+        for t in range(first, last):
+            prefetch_row(V, indices, t)
+    for t in range(first, last):
+        root = 1.0
+        if scale is not None:
+            root = at(scale, at(indices, t))
+        if weights is not None:
+            root *= math.sqrt(at(weights, t))
+        y[t - first] = root * at(values, t)
+    if weights is not None:
+        for t in range(first, last):
+            root, p, q = math.sqrt(at(weights, t)), (t - first) * w, at(indices, t) * w
+            for b in range(0, w, LANES):
+                store(F, p + b, product(splat(root), load(V, q + b)))
+
+
+@kernel
+def row_sums(
+    i, K, V, indptr, indices, values, scale, weights, missing_indptr, missing, full, order, F, y,
+    A, g,
+):  # fmt: skip
+    """Gram step of one row into A and g; returns whether A is the sum over its missing entries."""
+    first, last = indptr[i], indptr[i + 1]
+    if scale is None and weights is None:
+        project(V, indices, values, first, last, g)
+    else:
+        weigh_row(V, indices, values, scale, weights, first, last, F, y)
+    if weights is not None:
+        project(F, order, y, 0, last - first, g)
+        sum_gram(F, order, 0, last - first, A)
+        return False
+    if scale is not None:
+        project(V, indices[first:last], y, 0, last - first, g)
+    if full.size > 0 and missing.size == 0:
+        return True  # the matrix is complete: A stays zero
+    return _gram_row(i, K, V, indptr, indices, missing_indptr, missing, full, A)
+
+
+@kernel
+def row_buffers(start, stop, indptr, V, scale, weights):
+    """Arrays for the weighted entries of any of the rows start..stop: positions, factors, values.
+
+    They are empty where nothing is weighted.
+    """
+    longest = 0
+    if scale is not None or weights is not None:
+        for i in range(start, stop):
+            longest = max(longest, indptr[i + 1] - indptr[i])
+    rows = 0 if weights is None else longest
+    return np.arange(rows).astype(np.int32), np.empty((rows, V.shape[1])), np.empty(longest)
+
+
+@kernel
 def gram_rows(
-    start, stop, V, indptr, indices, values, missing_indptr, missing, full, packed, rhs, A, g
-):
+    start, stop, V, indptr, indices, values, scale, weights, missing_indptr, missing, full,
+    packed, rhs, A, g,
+):  # fmt: skip
     """Gram step for the rows start..stop into packed[i - start] and rhs[i - start].
 
     The last two arguments are a Gram matrix and a vector of the ``row_workspace``.
     """
     K = rhs.shape[1]
+    order, F, y = row_buffers(start, stop, indptr, V, scale, weights)
+    if full.size > 0 and missing.size == 0:
+        A[:] = 0.0
     for i in range(start, stop):
-        project(V, indices, values, indptr[i], indptr[i + 1], g)
-        flipped = _gram_row(i, K, V, indptr, indices, missing_indptr, missing, full, A)
+        flipped = row_sums(
+            i, K, V, indptr, indices, values, scale, weights, missing_indptr, missing, full,
+            order, F, y, A, g,
+        )  # fmt: skip
         position = 0
         for a in range(K):
             rhs[i - start, a] = g[a]
@@ -98,8 +190,11 @@ def row_workspace(K):
 
 
 @kernel
-def squared_errors(start, stop, indptr, indices, values, U, V, out):
-    """Set out[i] to the sum of squared residuals of row i; V has rows of whole vectors."""
+def squared_errors(start, stop, indptr, indices, values, scale, weights, U, V, out):
+    """Set out[i] to the sum of squared residuals of row i, times their weights if there are any.
+
+    V has rows of whole vectors.
+    """
     K, w, far = U.shape[1], V.shape[1], V.size > NEAR
     x = np.zeros(w)
     for i in range(start, stop):
@@ -114,8 +209,31 @@ def squared_errors(start, stop, indptr, indices, values, U, V, out):
             for b in range(0, w, LANES):
                 fit = plus_product(fit, load(x, b), load(V, q + b))
             residual = at(values, t) - total(fit)
-            square += residual * residual
+            if scale is not None:
+                residual = at(values, t) * scale[indices[t]] - total(fit)
+            if weights is None:
+                square += residual * residual
+            else:
+                square += weights[t] * residual * residual
         out[i] = square
+
+
+@kernel
+def fit_entries(start, stop, indptr, indices, U, V, out):
+    """Set out[t] to u_i . v_j for the entries of rows start..stop; V has rows of whole vectors."""
+    K, w, far = U.shape[1], V.shape[1], V.size > NEAR
+    x = np.zeros(w)
+    for i in range(start, stop):
+        for k in range(K):
+            x[k] = U[i, k]
+        for t in range(indptr[i], indptr[i + 1]):
+            if far:
+                prefetch_row(V, indices, t)
+            q = at(indices, t) * w
+            fit = splat(0.0)
+            for b in range(0, w, LANES):
+                fit = plus_product(fit, load(x, b), load(V, q + b))
+            out[t] = total(fit)
 
 
 @kernel(reassociate=True)
@@ -135,10 +253,31 @@ def _quadratic(S, x):
     return value
 
 
+# How often an entry of the lower triangle counts, by its row and column within a vector.
+_TIMES = 2.0 * np.tril(np.ones((LANES, LANES)), -1) + np.eye(LANES)
+
+
+@kernel
+def _weighted_quadratic(full, full_weight, G, weight, x, K):
+    """Return x^T (full_weight full + weight G) x from lower triangles; x has whole vectors."""
+    w, both, s = G.shape[1], full.size > 0, splat(0.0)
+    for a in range(K):
+        p, last = a * w, a - a % LANES
+        c, d = splat(weight * x[a]), splat(full_weight * x[a])
+        for b in range(0, last + 1, LANES):
+            y = product(load(x, b), splat(2.0))
+            if b == last:
+                y = product(load(x, b), load(_TIMES, (a - last) * LANES))
+            s = plus_product(s, c, product(load(G, p + b), y))
+            if both:
+                s = plus_product(s, d, product(load(full, p + b), y))
+    return total(s)
+
+
 @kernel
 def draw_rows(
-    start, stop, key, U, V, indptr, indices, values, missing_indptr, missing, full,
-    tau, precision, diagonal, linear, errors, A, solution, z, floor, G, g, weights, s,
+    start, stop, key, U, V, indptr, indices, values, scale, weights, missing_indptr, missing, full,
+    tau, precision, diagonal, linear, errors, A, solution, z, floor, G, g, sums, s,
 ):  # fmt: skip
     """Gram step and draw step for rows start..stop of U (n, K), in place, `LANES` rows at a time.
 
@@ -148,8 +287,10 @@ def draw_rows(
     ``row_workspace``. All are flat: Numba takes twice as long to unpack named tuples.
     """
     K = U.shape[1]
-    weight, full_weight = weights[0], weights[1]
+    weight, full_weight = sums[0], sums[1]
     complete = full.size > 0 and missing.size == 0
+    order, F, y = row_buffers(start, stop, indptr, V, scale, weights)
+    squares, padded_x = np.zeros(LANES), np.zeros(V.shape[1])
     if complete:
         G[:] = 0.0
     for i in range(start, stop, LANES):
@@ -159,17 +300,20 @@ def draw_rows(
         )
         for lane in range(rows):
             row = i + lane
-            project(V, indices, values, indptr[row], indptr[row + 1], g[lane])
-            flipped = complete or _gram_row(
-                row, K, V, indptr, indices, missing_indptr, missing, full, G[lane]
-            )
-            weight[lane], full_weight[lane] = (-tau, tau) if flipped else (tau, 0.0)
+            noise = tau[min(row, tau.shape[0] - 1)]
+            flipped = row_sums(
+                row, K, V, indptr, indices, values, scale, weights, missing_indptr, missing, full,
+                order, F, y, G[lane], g[lane],
+            )  # fmt: skip
+            if scale is not None or weights is not None:
+                squares[lane] = _dot(y, y, 0, indptr[row + 1] - indptr[row])
+            weight[lane], full_weight[lane] = (-noise, noise) if flipped else (noise, 0.0)
             p = row if linear.shape[0] > 1 else 0
             seed_stream(key, row, s)
             for k in range(K):
-                solution[k, lane] = linear[p, k] + tau * g[lane, k]
+                solution[k, lane] = linear[p, k] + noise * g[lane, k]
                 z[k, lane] = normal(s)
-        if i == start or not complete or diagonal.shape[0] > 1:
+        if i == start or not complete or diagonal.shape[0] > 1 or tau.shape[0] > 1:
             _assemble(G, weight, full, full_weight, precision, A)
             for lane in range(LANES):
                 p = min(i + lane, diagonal.shape[0] - 1)
@@ -180,11 +324,20 @@ def draw_rows(
         for lane in range(rows):
             row, x = i + lane, U[i + lane]
             for k in range(K):
-                x[k] = solution[k, lane]
+                x[k] = padded_x[k] = solution[k, lane]
             if errors.size > 0:
-                square = _dot(values, values, indptr[row], indptr[row + 1])
-                fitted = full_weight[lane] * _quadratic(full, x) if full.size > 0 else 0.0
-                fitted += weight[lane] * _quadratic(G[lane], x)
-                errors[row] = square - 2.0 * _dot(g[lane], x, 0, K) + fitted / tau
+                square, noise = squares[lane], tau[min(row, tau.shape[0] - 1)]
+                if scale is None and weights is None:
+                    square = _dot(values, values, indptr[row], indptr[row + 1])
+                if tau.shape[0] > 1:
+                    fitted = _weighted_quadratic(
+                        full, full_weight[lane], G[lane], weight[lane], padded_x, K
+                    )
+                else:
+                    fitted = full_weight[lane] * _quadratic(full, x) if full.size > 0 else 0.0
+                    fitted += weight[lane] * _quadratic(G[lane], x)
+                errors[row] = square - 2.0 * _dot(g[lane], x, 0, K) + fitted / noise
                 if not errors[row] > NO_LOSS * square:
-                    squared_errors(row, row + 1, indptr, indices, values, U, V, errors)
+                    squared_errors(
+                        row, row + 1, indptr, indices, values, scale, weights, U, V, errors
+                    )

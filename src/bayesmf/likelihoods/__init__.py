@@ -4,9 +4,13 @@ Each module says what it exports, so that a new likelihood is exported where it 
 """
 
 # ruff: noqa: F403
-from bayesmf.likelihoods import counts, gaussian
+from bayesmf.likelihoods import censored, counts, gaussian, ordinal, student
 from bayesmf.likelihoods.base import Likelihood
+from bayesmf.likelihoods.censored import *
 from bayesmf.likelihoods.counts import *
 from bayesmf.likelihoods.gaussian import *
+from bayesmf.likelihoods.ordinal import *
+from bayesmf.likelihoods.student import *
 
-__all__ = ["Likelihood", *gaussian.__all__, *counts.__all__]
+_FAMILIES = (gaussian, student, censored, ordinal, counts)
+__all__ = ["Likelihood", *(name for family in _FAMILIES for name in family.__all__)]

@@ -1,26 +1,30 @@
 """What every likelihood is: working data for a sweep, own variables, and the law of a cell.
 
 A likelihood turns the data into working data, which draw the factors: for the normal family targets
-and a precision (`NormalData`), for the Poisson family counts split over the factors (`CountData`).
+and precisions (`NormalData`), for the Poisson family counts split over the factors (`CountData`).
 It owns its variables and the predictive distribution of a cell; nobody else asks which one it is.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from bayesmf._errors import DataError
 from bayesmf.data.observed import ObservedMatrix, View
+from bayesmf.kernels.cells import half_squares
+from bayesmf.likelihoods.laws import Law
 from bayesmf.priors import Prior
 from bayesmf.priors import distributions as dist
 from bayesmf.priors.distributions import Values, Variable
 from bayesmf.streams import Array, Stream
-from bayesmf.updates import counts, normal
+from bayesmf.updates import counts, entries, normal
+from bayesmf.updates.normal import SideWeights
+
+Cells = tuple[Array, Array]  # rows and columns of cells
 
 
 class Side(NamedTuple):
@@ -42,27 +46,81 @@ class Side(NamedTuple):
         return self.U.shape[1]
 
 
+class Weights(NamedTuple):
+    """By what the precisions of cells are multiplied, each None where all are one.
+
+    A number for every row (I,), every column (J,), and every entry: (N,) twice, in the order of
+    the rows and in that of the columns.
+    """
+
+    rows: Array | None = None
+    cols: Array | None = None
+    entries: tuple[Array, Array] | None = None
+
+    def of(self, axis: int) -> SideWeights:
+        """The same as one side sees them."""
+        own, other = (self.rows, self.cols)[:: 1 - 2 * axis]
+        return SideWeights(own, other, None if self.entries is None else self.entries[axis])
+
+    def at_entries(self, X: ObservedMatrix, chosen: Array | slice = slice(None)) -> Array:
+        """The product of all of them at the entries (or chosen ones), in row order."""
+        rows, cols, _ = X.triples()
+        found = np.ones(rows[chosen].size)
+        for weights, places in ((self.rows, rows), (self.cols, cols)):
+            found = found if weights is None else found * weights[places[chosen]]
+        return found if self.entries is None else found * self.entries[0][chosen]
+
+    def half_squares(self, fit: Fit, tau: float) -> Array:
+        """Half of the weighted squared residuals of the entries (N,), times tau, in row order."""
+        view, means, out, one = fit.X.rows, fit.means(), np.empty(fit.X.n_observed), np.ones(1)
+        each = None if self.entries is None else self.entries[0]
+        parts = [one if part is None else part for part in (self.rows, self.cols, each)]
+        entries.by_rows(
+            view,
+            1,
+            lambda start, stop: half_squares(
+                start, stop, view.indptr, view.indices, view.values, means, tau, *parts, out
+            ),
+            fit.threads,
+        )
+        return out
+
+
 @dataclass(eq=False)
 class Fit:
-    """Data and the factors that explain them; once biases are drawn, the data less these."""
+    """Data, and what explains them: factors, and biases unless the data are without them."""
 
     X: ObservedMatrix
     U: Array
     V: Array
     threads: int = 1
-    errors: Array | None = None  # sums of squared residuals of the columns, once they are known
+    errors: Array | None = None  # weighted sums of squared residuals of the columns, once known
+    weights: Weights = Weights()
+    beside: tuple[Array, Array] | None = None  # of rows and of columns: added to the product
+    _means: Array | None = field(default=None, repr=False)
 
     @property
     def squared_error(self) -> float:
-        """Sum of squared residuals."""
+        """Sum of squared residuals, times the weights of their cells."""
         if self.errors is None:  # no cached property: its lock would be shared by all chains
-            self.errors = normal.row_errors(self.X.cols, self.V, self.U, self.threads)
-        return float(self.errors.sum())
+            (U, V), weights = self.predictors(), self.weights.of(1)
+            self.errors = normal.row_errors(self.X.cols, V, U, self.threads, weights)
+        cols = self.weights.cols
+        return float(self.errors.sum() if cols is None else self.errors @ cols)
 
     def means(self) -> Array:
-        """Fitted means of the observed entries, in row order."""
-        rows, cols, _ = self.X.triples()
-        return np.einsum("tk,tk->t", self.U[rows], self.V[cols])
+        """Fitted means of the observed entries (N,), in row order."""
+        if self._means is None:
+            self._means = entries.fitted(self.X.rows, *self.predictors(), self.threads)
+        return self._means
+
+    def predictors(self) -> tuple[Array, Array]:
+        """Two arrays whose product is the mean of all cells."""
+        if self.beside is None:
+            return self.U, self.V
+        rows, cols = (effects[:, None] for effects in self.beside)
+        left = np.hstack([self.U, rows, np.ones_like(rows)])
+        return left, np.hstack([self.V, np.ones_like(cols), cols])
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,40 +128,46 @@ class Working(ABC):
     """The data of one sweep as the half-sweeps see them."""
 
     X: ObservedMatrix
+    weights: Weights = field(default=Weights(), kw_only=True)
 
     @abstractmethod
     def draw(self, side: Side, stream: Stream, beside: Array | None = None) -> Array | None:
         """Draw the factors of one side in place.
 
         ``beside`` (m, K): further rows to which the prior may tie these; each is then drawn by
-        itself. Returns the sums of squared residuals of the rows (n,), where they cost nothing.
+        itself. Returns the sums of squared residuals of the rows (n,), where they are of use.
         """
 
 
 @dataclass(frozen=True, eq=False)
 class NormalData(Working):
-    """Targets that are normal about the fit, with one precision."""
+    """Targets that are normal about the fit, with one precision or, by their weights, several."""
 
     precision: float
 
     def draw(self, side: Side, stream: Stream, beside: Array | None = None) -> Array | None:
-        terms = side.prior.terms(side.values, side.rank)
+        terms, weights = side.prior.terms(side.values, side.rank), self.weights.of(side.axis)
         return normal.draw_side(
             side.view, side.U, side.V, terms, self.precision, stream,
-            last=side.axis == 1, beside=beside,
+            errors=side.axis == 1 or weights.own is not None, beside=beside, weights=weights,
         )  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
 class CountData(Working):
-    """Counts split over the factors: ``sums`` over the columns (n, K) and over the rows (m, K)."""
+    """Counts split over the factors: ``sums`` over the columns (n, K) and over the rows (m, K).
+
+    ``exposures`` multiply the means of the entries: (N,) in row order and in column order.
+    """
 
     sums: tuple[Array, Array]
+    exposures: tuple[Array, Array] | None = None
 
     def conditional(self, side: Side, threads: int) -> dist.Gamma:
         """Distribution of the factors of one side given the split counts."""
         shape, rate = side.prior.gamma_terms(side.values, side.rank)
-        exposure = counts.factor_sums(side.view, side.V, threads)
+        weights = None if self.exposures is None else self.exposures[side.axis]
+        exposure = counts.factor_sums(side.view, side.V, threads, weights)
         return dist.Gamma(shape=shape + self.sums[side.axis], rate=rate + exposure)
 
     def draw(self, side: Side, stream: Stream, beside: Array | None = None) -> None:
@@ -113,15 +177,26 @@ class CountData(Working):
 class Likelihood(ABC):
     """The distribution of the observed entries given U V^T, and biases if the model has them.
 
-    ``own`` holds the values of the likelihood's variables: of one state, or (in the predictive
-    distribution) of D draws, each an array with a leading axis of length D.
+    ``own`` holds the values of the likelihood's variables: of one state, or (in the law of cells)
+    of D draws, each an array with a leading axis of length D.
     """
 
     name: ClassVar[str]
-    #: Whether data are whole numbers, so that quantiles are.
-    discrete: ClassVar[bool] = False
+    #: The letter that stands for it at the beginning of a model's name.
+    letter: ClassVar[str] = ""
+    #: Whether data are counts.
+    counts: ClassVar[bool] = False
     #: Whether a model may have biases beside its factors.
     takes_biases: ClassVar[bool] = False
+    #: Whether variables of its own take the place of the biases' global mean.
+    has_level: ClassVar[bool] = False
+    #: Whether the expected value of a cell is another number than the product of its factors.
+    latent: ClassVar[bool] = False
+    #: Whether cells have categories, with probabilities.
+    has_categories: ClassVar[bool] = False
+    #: Whether it reads known errors of the entries, and limits.
+    takes_errors: ClassVar[bool] = False
+    takes_limits: ClassVar[bool] = False
     #: What the data must be, in words.
     needs: ClassVar[str] = "numbers"
     #: Names of the fields among a preset's hyperparameters.
@@ -132,6 +207,8 @@ class Likelihood(ABC):
         """Defaults of the fields, by the names that presets give them."""
         defaults = {field.name: field.default for field in fields(cls)}  # type: ignore[arg-type]
         return {symbol: defaults[name] for name, symbol in cls.symbols.items()}
+
+    # --- Data
 
     @abstractmethod
     def fits(self, prior: type[Prior]) -> bool:
@@ -146,6 +223,29 @@ class Likelihood(ABC):
         bad = ~self.allowed(X.rows.values)
         if bad.any():
             raise DataError(X.complaint(bad, f"the {self.name} likelihood", self.needs))
+        for given, takes, what in (
+            (X.errors, self.takes_errors, "errors or weights"),
+            (X.bounds, self.takes_limits, "limits or intervals"),
+        ):
+            if given is not None and not takes:
+                raise DataError(
+                    f"the {self.name} likelihood has no use for {what} of entries; leave them out, "
+                    "or choose a model of the normal family, such as GGGA."
+                )
+
+    def resolve(self, X: ObservedMatrix) -> Likelihood:
+        """Fill in the defaults that depend on the data."""
+        return self
+
+    def read(self, X: ObservedMatrix) -> ObservedMatrix:
+        """The data as sweeps want them."""
+        return X
+
+    def targets(self, X: ObservedMatrix) -> ObservedMatrix:
+        """Numbers on the scale of U V^T that stand for the data where a chain begins."""
+        return X
+
+    # --- Own variables and sweeps
 
     def variables(self, shape: tuple[int, int]) -> dict[str, Variable]:
         """Own variables by name."""
@@ -155,6 +255,17 @@ class Likelihood(ABC):
         """Own variables from the prior."""
         return {}
 
+    def start(self, X: ObservedMatrix) -> Values:
+        """Values from which a chain begins, of the own variables that `update` does not draw."""
+        return {}
+
+    def refresh(self, fit: Fit, own: Values, stream: Stream, sweep: int) -> None:
+        """Draw in place the own variables that come before the working data.
+
+        They are drawn with the latent variables of the working data integrated out.
+        """
+        return
+
     @abstractmethod
     def working(self, fit: Fit, own: Values, stream: Stream) -> Working:
         """Working data of a sweep, drawn given the present fit."""
@@ -163,13 +274,39 @@ class Likelihood(ABC):
         """Whether one half-sweep draws whole rows, given nothing else of the same rows."""
         return False
 
+    def update_side(
+        self, side: Side, working: Working, errors: Array | None, own: Values, stream: Stream,
+        shared: bool = True,
+    ) -> Working:  # fmt: skip
+        """Draw in place what one side has of its own, given its new factors.
+
+        ``errors`` are what `Working.draw` returned; without ``shared``, what all rows of the side
+        have in common is left alone. Returns the working data from then on.
+        """
+        return working
+
     def update(self, fit: Fit, own: Values, stream: Stream) -> Values:
-        """Draw the own variables given the fit."""
-        return {}
+        """Draw the other own variables given the fit, and return all of them."""
+        return own
 
     @abstractmethod
     def log_density(self, fit: Fit, own: Values) -> float:
         """Log density of the observed entries and the own variables."""
+
+    # --- Results
+
+    @abstractmethod
+    def law(
+        self, means: Array, own: Values, cells: Cells, weights: Array | float | None = None
+    ) -> Law:
+        """Predictive distribution of cells, given means (D, n) and own variables of D draws.
+
+        ``weights`` are those of the cells where errors of measurement are known.
+        """
+
+    def noise_variance(self, own: Values, level: float) -> float:
+        """Mean variance of the noise about a cell of this mean, on the scale of U V^T."""
+        return level
 
     def noise_sd(self, own: Values) -> float | None:
         """Mean standard deviation of the noise, if it has one that is the same in all cells."""
@@ -179,34 +316,6 @@ class Likelihood(ABC):
         """Series (chains, draws) by which to judge a run: of own variables and the mean error."""
         return {}
 
-    # --- The predictive distribution of cells, given means (D, n) and own variables of D draws.
-
-    def mean(self, means: Array, own: Values) -> Array:
-        """Expected values."""
-        return means
-
-    @abstractmethod
-    def variance(self, means: Array, own: Values) -> Array:
-        """Variances about the expected values, in a shape that broadcasts to that of the means."""
-
-    @abstractmethod
-    def log_prob(self, values: Array, means: Array, own: Values) -> Array:
-        """Log densities, or log probabilities, of values (n,): (D, n)."""
-
-    @abstractmethod
-    def sample(self, means: Array, own: Values, rng: np.random.Generator) -> Array:
-        """One matrix of values, given the means (I, J) and own variables of a single draw."""
-
-    @abstractmethod
-    def replicates(self, means: Array, own: Values, times: int, seed: Sequence[int]) -> Array:
-        """Values (times * D, n), as many from every draw; of use for each cell by itself.
-
-        The seed ends with the number of the block of cells.
-        """
-
-    def quantiles(
-        self, levels: Sequence[float], means: Array, own: Values, times: int, seed: Sequence[int]
-    ) -> Array:
-        """Quantiles (levels, n) of the mixture over the draws."""
-        method: Any = "inverted_cdf" if self.discrete else "linear"
-        return np.quantile(self.replicates(means, own, times, seed), levels, axis=0, method=method)
+    def notes(self, own: Values, X: ObservedMatrix, rank: int) -> list[str]:
+        """What a user should know about a run with these draws (D, ...), in sentences."""
+        return []

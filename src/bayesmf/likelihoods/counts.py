@@ -1,21 +1,29 @@
-"""Counts."""
+"""Counts, and whether there are any: Poisson, negative binomial, Bernoulli-Poisson."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
-from scipy import special
 
-from bayesmf.likelihoods.base import CountData, Fit, Likelihood
+from bayesmf._errors import positive
+from bayesmf.data.observed import ObservedMatrix
+from bayesmf.kernels.positive import draw_positive_counts
+from bayesmf.likelihoods.base import Cells, CountData, Fit, Likelihood
+from bayesmf.likelihoods.laws import Law, NegativeBinomialLaw, PoissonLaw, PresenceLaw
+from bayesmf.likelihoods.mixing import draw_of_entries, draw_shape
 from bayesmf.priors import Prior
-from bayesmf.priors.distributions import Values
+from bayesmf.priors import distributions as dist
+from bayesmf.priors.distributions import Values, Variable
 from bayesmf.streams import Array, Stream
 from bayesmf.updates import counts
+from bayesmf.updates.entries import by_rows, in_columns
 
-__all__ = ["Poisson"]
+__all__ = ["BernoulliPoisson", "NegativeBinomial", "Poisson"]
+
+_COUNT = 60  # vector operations that a positive count takes
+_ALWAYS, _EVERY = 10, 2  # the size: in each of the first sweeps, then in every second
 
 
 @dataclass(frozen=True)
@@ -23,7 +31,8 @@ class Poisson(Likelihood):
     """Counts; each is split over the factors, which makes every factor's conditional a gamma."""
 
     name: ClassVar[str] = "Poisson"
-    discrete: ClassVar[bool] = True
+    letter: ClassVar[str] = "P"
+    counts: ClassVar[bool] = True
     needs: ClassVar[str] = "counts"
 
     def fits(self, prior: type[Prior]) -> bool:
@@ -37,18 +46,122 @@ class Poisson(Likelihood):
         return CountData(fit.X, counts.split(fit.X.rows, fit.U, fit.V, stream))
 
     def log_density(self, fit: Fit, own: Values) -> float:
-        return float(np.sum(self.log_prob(fit.X.rows.values, fit.means(), own)))
+        law = self.law(fit.means(), own, (np.zeros(1, int), np.zeros(1, int)))
+        return float(np.sum(law.log_prob(fit.X.rows.values)))
 
-    def variance(self, means: Array, own: Values) -> Array:
-        return means
+    def law(
+        self, means: Array, own: Values, cells: Cells, weights: Array | float | None = None
+    ) -> Law:
+        return PoissonLaw(means)
 
-    def log_prob(self, values: Array, means: Array, own: Values) -> Array:
-        return special.xlogy(values, means) - means - special.gammaln(values + 1)
 
-    def sample(self, means: Array, own: Values, rng: np.random.Generator) -> Array:
-        return rng.poisson(np.maximum(means, 0.0))
+@dataclass(frozen=True)
+class NegativeBinomial(Poisson):
+    """Counts with more spread than Poisson's: variance m + m^2 / size, size ~ G(alpha, beta).
 
-    def replicates(self, means: Array, own: Values, times: int, seed: Sequence[int]) -> Array:
-        rng = np.random.default_rng(list(seed))
-        means = np.repeat(means, times, axis=0)
-        return rng.poisson(np.maximum(means, 0.0)).astype(np.float64)
+    A count is Poisson with the mean theta m, theta ~ G(size, size).
+
+    Examples
+    --------
+    >>> from bayesmf import NegativeBinomial
+    >>> NegativeBinomial(alpha=3.0)
+    NegativeBinomial(alpha=3.0, beta=0.1)
+    """
+
+    alpha: float = 2.0
+    beta: float = 0.1
+    name: ClassVar[str] = "negative binomial"
+    letter: ClassVar[str] = "N"
+    symbols: ClassVar[dict[str, str]] = {"alpha": "alpha_rho", "beta": "beta_rho"}
+
+    def __post_init__(self) -> None:
+        positive(self, alpha=self.alpha, beta=self.beta)
+
+    def prior(self) -> dist.GammaAbove:
+        """Distribution of the size before any data are seen."""
+        return dist.GammaAbove(shape=self.alpha, rate=self.beta)
+
+    def variables(self, shape: tuple[int, int]) -> dict[str, Variable]:
+        return {"size": Variable((), ())}
+
+    def draw(self, shape: tuple[int, int], stream: Stream) -> Values:
+        return {"size": self.prior().draw(stream)}
+
+    def start(self, X: ObservedMatrix) -> Values:
+        return {"size": np.asarray(self.alpha / self.beta)}
+
+    def refresh(self, fit: Fit, own: Values, stream: Stream, sweep: int) -> None:
+        if sweep <= _ALWAYS or sweep % _EVERY == 0:
+            h, d = fit.X.rows.values, fit.means()
+            own["size"] = draw_shape(self.prior(), float(own["size"]), h, d, stream)
+
+    def working(self, fit: Fit, own: Values, stream: Stream) -> CountData:
+        """The split counts, and an exposure of every entry, zeros included."""
+        X, size = fit.X, float(own["size"])
+        theta = draw_of_entries(X.rows, size, X.rows.values, fit.means(), stream)
+        exposures = theta, in_columns(X, theta, fit.threads)
+        return replace(super().working(fit, own, stream), exposures=exposures)
+
+    def log_density(self, fit: Fit, own: Values) -> float:
+        """Exposures are integrated out."""
+        return super().log_density(fit, own) + float(self.prior().log_density(own["size"]))
+
+    def law(
+        self, means: Array, own: Values, cells: Cells, weights: Array | float | None = None
+    ) -> Law:
+        return NegativeBinomialLaw(means, own["size"][..., None])
+
+    def noise_variance(self, own: Values, level: float) -> float:
+        return level + level**2 * float(np.mean(1 / own["size"]))
+
+    def monitored(self, own: Values, mse: Array) -> dict[str, Array]:
+        return {"size": own["size"]}
+
+
+@dataclass(frozen=True)
+class BernoulliPoisson(Poisson):
+    """Zeros and ones: one where a Poisson count is not zero, so P(1) = 1 - e^-m.
+
+    Examples
+    --------
+    >>> from bayesmf import BernoulliPoisson
+    >>> BernoulliPoisson().needs
+    'zeros and ones'
+    """
+
+    name: ClassVar[str] = "Bernoulli-Poisson"
+    letter: ClassVar[str] = "B"
+    latent: ClassVar[bool] = True
+    has_categories: ClassVar[bool] = True
+    needs: ClassVar[str] = "zeros and ones"
+
+    @property
+    def values(self) -> Array:
+        """The categories."""
+        return np.array([0.0, 1.0])
+
+    def allowed(self, values: Array) -> Array:
+        return (values == 0) | (values == 1)
+
+    def working(self, fit: Fit, own: Values, stream: Stream) -> CountData:
+        """A positive count for every one, split over the factors."""
+        view, means, key = fit.X.rows, fit.means(), stream.key()
+        out = np.empty(view.values.size)
+        by_rows(
+            view,
+            _COUNT,
+            lambda start, stop: draw_positive_counts(
+                start, stop, key, view.indptr, view.values, means, out
+            ),
+            stream.threads,
+        )
+        sums = counts.split(replace(view, values=out), fit.U, fit.V, stream)
+        return CountData(fit.X, sums)
+
+    def law(
+        self, means: Array, own: Values, cells: Cells, weights: Array | float | None = None
+    ) -> Law:
+        return PresenceLaw(means)
+
+    def noise_variance(self, own: Values, level: float) -> float:
+        return level

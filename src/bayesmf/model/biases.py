@@ -20,6 +20,8 @@ from bayesmf.priors.distributions import Values, Variable
 from bayesmf.priors.hyperpriors import Steps
 from bayesmf.streams import Array, Stream
 from bayesmf.updates.counts import factor_sums
+from bayesmf.updates.entries import scaled
+from bayesmf.updates.normal import EVEN, SideWeights
 
 SIDES = ("rows", "cols")
 
@@ -30,7 +32,8 @@ class Biases:
 
     m ~ N(mean, 1 / precision); b_i ~ N(0, 1 / l), l ~ G(alpha, beta), and the same for the columns
     with an l of their own. By default the data say where and how wide: ``mean`` is theirs,
-    ``precision`` a hundredth of theirs, and ``beta`` a tenth of their variance.
+    ``precision`` a hundredth of theirs, and ``beta`` a tenth of their variance. An infinite
+    ``precision`` fixes the mean, which is done where the likelihood has a level of its own.
 
     Examples
     --------
@@ -45,15 +48,22 @@ class Biases:
     beta: float | None = None
 
     def __post_init__(self) -> None:
-        positive(self, precision=self.precision, alpha=self.alpha, beta=self.beta)
+        precision = self.precision if self.has_mean else None
+        positive(self, precision=precision, alpha=self.alpha, beta=self.beta)
 
-    def resolve(self, X: ObservedMatrix) -> Biases:
-        """Fill in what depends on the data."""
+    @property
+    def has_mean(self) -> bool:
+        """Whether the mean is a variable, not a fixed number."""
+        return self.precision is None or not np.isinf(self.precision)
+
+    def resolve(self, X: ObservedMatrix, has_level: bool = False) -> Biases:
+        """Fill in what depends on the data; ``has_level`` fixes the mean at zero."""
         mean, variance = float(X.mean), float(X.variance) or 1.0
+        own = replace(self, mean=0.0, precision=np.inf) if has_level else self
         return replace(
-            self,
-            mean=mean if self.mean is None else self.mean,
-            precision=0.01 / variance if self.precision is None else self.precision,
+            own,
+            mean=mean if own.mean is None else own.mean,
+            precision=0.01 / variance if own.precision is None else own.precision,
             beta=0.1 * variance if self.beta is None else self.beta,
         )
 
@@ -68,12 +78,17 @@ class Biases:
         """Distributions of what depends on nothing else."""
         assert self.mean is not None and self.precision is not None and self.beta is not None
         effects = dist.Gamma(shape=self.alpha, rate=self.beta)
+        sides: dict[str, dist.Distribution] = {"rows_precision": effects, "cols_precision": effects}
+        if not self.has_mean:
+            return sides
         mean = dist.Normal(linear=self.precision * self.mean, precision=self.precision)
-        return {"mean": mean, "rows_precision": effects, "cols_precision": effects}
+        return {"mean": mean, **sides}
 
     def draw(self, stream: Stream, shape: tuple[int, int]) -> Values:
         """All variables from the prior."""
         values = {name: prior.draw(stream, ()) for name, prior in self.priors().items()}
+        if not self.has_mean:
+            values["mean"] = np.asarray(self.mean)
         for side, n in zip(SIDES, shape, strict=True):
             values[side] = dist.Normal(precision=values[f"{side}_precision"]).draw(stream, (n,))
         return values
@@ -82,7 +97,8 @@ class Biases:
         """Averages of the data for the effects, and precisions that fit them."""
         offsets = fit_offsets(X, "both")
         rows = offsets.rows - offsets.otherwise
-        values = {"mean": np.asarray(offsets.otherwise), "rows": rows, "cols": offsets.cols}
+        mean = offsets.otherwise if self.has_mean else self.mean
+        values = {"mean": np.asarray(mean), "rows": rows, "cols": offsets.cols}
         for side in SIDES:
             values[f"{side}_precision"] = self.spread(values[side]).draw(stream, ())
         return values
@@ -98,10 +114,17 @@ class Biases:
     def shift(self, values: Values, side: str) -> dist.Normal:
         """Distribution of d when it is added to the mean and taken off all effects of a side.
 
-        The data do not see it, so without this move the mean would creep.
+        The data do not see it, so without this move the mean would creep. Where the mean is fixed,
+        it is the effects of the other side to which d is added.
         """
         assert self.mean is not None and self.precision is not None
         p = values[f"{side}_precision"]
+        if not self.has_mean:
+            other = SIDES[1 - SIDES.index(side)]
+            q = values[f"{other}_precision"]
+            linear = p * values[side].sum() - q * values[other].sum()
+            precision = p * values[side].size + q * values[other].size
+            return dist.Normal(linear=linear, precision=precision)
         linear = self.precision * (self.mean - values["mean"]) + p * values[side].sum()
         return dist.Normal(linear=linear, precision=self.precision + p * values[side].size)
 
@@ -111,13 +134,18 @@ class Biases:
         """Conditionals in turn; each sees in ``values`` what was drawn before it."""
         assert self.mean is not None and self.precision is not None
         X, tau = data.X, data.precision
-        left = residual_sums(X.rows, U, V, values["cols"], threads)
-        linear = left.sum() - X.rows.counts @ values["rows"]
-        linear, n = self.precision * self.mean + tau * linear, X.n_observed
-        yield "mean", dist.Normal(linear=linear, precision=self.precision + tau * n)
-        yield "rows", effects(X.rows, left, values["mean"], values["rows_precision"], tau)
-        left = residual_sums(X.cols, V, U, values["rows"], threads)
-        yield "cols", effects(X.cols, left, values["mean"], values["cols_precision"], tau)
+        weights, other = data.weights.of(0), data.weights.of(1)
+        left, total = residual_sums(X.rows, U, V, values["cols"], threads, weights)
+        if self.has_mean:
+            own = 1 if weights.own is None else weights.own
+            linear = (own * left).sum() - (own * total) @ values["rows"]
+            linear, n = self.precision * self.mean + tau * linear, (own * total).sum()
+            yield "mean", dist.Normal(linear=linear, precision=self.precision + tau * n)
+        noise = tau if weights.own is None else tau * weights.own
+        yield "rows", effects(total, left, values["mean"], values["rows_precision"], noise)
+        left, total = residual_sums(X.cols, V, U, values["rows"], threads, other)
+        noise = tau if other.own is None else tau * other.own
+        yield "cols", effects(total, left, values["mean"], values["cols_precision"], noise)
         for side in SIDES:
             yield f"{side}_precision", self.spread(values[side])
 
@@ -126,7 +154,8 @@ class Biases:
         assert isinstance(data, NormalData)
         for side in SIDES:
             d = self.shift(values, side).draw(stream, ())
-            values["mean"], values[side] = values["mean"] + d, values[side] - d
+            gains = "mean" if self.has_mean else SIDES[1 - SIDES.index(side)]
+            values[gains], values[side] = values[gains] + d, values[side] - d
         for name, distribution in self.updates(data, U, V, values, stream.threads):
             values[name] = distribution.draw(stream, values[name].shape)
 
@@ -139,20 +168,38 @@ class Biases:
         return total
 
 
-def residual_sums(view: View, U: Array, V: Array, others: Array, threads: int) -> Array:
+def residual_sums(
+    view: View, U: Array, V: Array, others: Array, threads: int, weights: SideWeights = EVEN
+) -> tuple[Array, Array]:
     """Sum of every row's entries, less the products of factors and the other side's effects (n,).
 
+    And the number of these entries; both weighted, but not by the weights of the rows themselves.
     The sums of the other side's factors and effects over the row's cells are all that is needed.
     """
-    beside = factor_sums(view, np.column_stack([V, others]), threads)
-    return totals(view) - np.einsum("ik,ik->i", U, beside[:, :-1]) - beside[:, -1]
+    if weights.other is None and weights.entries is None:
+        beside = factor_sums(view, np.column_stack([V, others]), threads)
+        left = totals(view) - np.einsum("ik,ik->i", U, beside[:, :-1]) - beside[:, -1]
+        return left, view.counts
+    factors = np.column_stack([V, others, np.ones_like(others)])
+    values = view.values if weights.entries is None else view.values * weights.entries
+    if weights.other is not None:
+        factors = factors * weights.other[:, None]
+        values = scaled(replace(view, values=values), weights.other, threads)
+    beside = factor_sums(view, factors, threads, weights.entries)
+    left = totals(replace(view, values=values)) - np.einsum("ik,ik->i", U, beside[:, :-2])
+    return left - beside[:, -2], beside[:, -1]
 
 
-def effects(view: View, left: Array, mean: Array, precision: Array, tau: float) -> dist.Normal:
+def effects(
+    total: Array, left: Array, mean: Array, precision: Array, tau: Array | float
+) -> dist.Normal:
     """Distribution of one side's effects given its `residual_sums`."""
-    return dist.Normal(
-        linear=tau * (left - view.counts * mean), precision=precision + tau * view.counts
-    )
+    return dist.Normal(linear=tau * (left - total * mean), precision=precision + tau * total)
+
+
+def level(values: Values) -> tuple[Array, Array] | None:
+    """What is added to the product of the factors: of rows and of columns, if there is anything."""
+    return (values["mean"] + values["rows"], values["cols"]) if values else None
 
 
 def without(X: ObservedMatrix, values: Values) -> ObservedMatrix:

@@ -12,7 +12,7 @@ from bayesmf.data.observed import ObservedMatrix
 from bayesmf.data.offsets import fit_offsets, less
 from bayesmf.likelihoods import Likelihood
 from bayesmf.likelihoods.base import Fit
-from bayesmf.model.biases import Biases, without
+from bayesmf.model.biases import Biases, level
 from bayesmf.priors import Prior, Setting
 from bayesmf.priors.distributions import Values, Variable
 from bayesmf.priors.hyperpriors import ARD
@@ -112,7 +112,9 @@ cols=Laplace(scale=1.0))
     def resolve(self, X: ObservedMatrix, n_components: int) -> Model:
         """Fill in the defaults that depend on the rank or the data."""
         I, J = X.shape  # noqa: E741
-        biases = self.biases and self.biases.resolve(X)
+        likelihood = self.likelihood.resolve(X)
+        X = likelihood.targets(likelihood.read(X))
+        biases = self.biases and self.biases.resolve(X, likelihood.has_level)
         if biases:
             offsets = fit_offsets(X, "both")
             X = less(X, offsets.rows, offsets.cols)
@@ -120,7 +122,7 @@ cols=Laplace(scale=1.0))
         rows = Setting(n_components, I, J, square, self.cols.fixed_precision)
         cols = Setting(n_components, J, I, square, self.rows.fixed_precision)
         own, other = self.rows.resolve(rows), self.cols.resolve(cols)
-        return replace(self, rows=own, cols=other, biases=biases)
+        return replace(self, likelihood=likelihood, rows=own, cols=other, biases=biases)
 
     def notes(self, X: ObservedMatrix) -> list[str]:
         """What a user should know about this (resolved) model on these data."""
@@ -138,7 +140,7 @@ cols=Laplace(scale=1.0))
         shared: Values, noise: Values, biases: Values | None = None,
     ) -> float:  # fmt: skip
         """Log density of data, factors and all hyper-variables, up to a constant."""
-        total = self.likelihood.log_density(Fit(without(X, biases or {}), U, V), noise)
+        total = self.likelihood.log_density(Fit(X, U, V, beside=level(biases or {})), noise)
         if self.biases and biases:
             total += self.biases.log_density(biases)
         total += self.rows.log_density(U, self.rows.all_values(rows, shared))

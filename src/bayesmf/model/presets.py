@@ -6,6 +6,10 @@ Defaults are the paper's hyperparameters. Where the paper contradicts itself:
   scale 10^(-1/4) = 0.562; set ``eta=10**-0.25`` to compare with its published numbers.
 * GLLI: ``reading="scale"`` is the stated prior, ``reading="rate"`` the one its formulas aim at.
 * GVG, GVnG: the paper tunes gamma by dataset; the default here follows rank and data (`Volume`).
+
+The first letter of a name is the likelihood: G Gaussian and P Poisson are the table's, and another
+one that fits the same priors may take its place, as in TGGW (Student-t), OGGW (ordinal) or NGG
+(negative binomial).
 """
 
 from __future__ import annotations
@@ -15,8 +19,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from bayesmf import likelihoods
 from bayesmf._errors import ModelError, nearest
-from bayesmf.likelihoods import Gaussian, Likelihood, Poisson
+from bayesmf.likelihoods import Censored, Gaussian, Likelihood, Poisson
+from bayesmf.likelihoods.gaussian import NOISE
 from bayesmf.model.biases import Biases
 from bayesmf.model.model import Model
 from bayesmf.priors import (
@@ -149,6 +155,12 @@ PRESETS: dict[str, Preset] = {
                    "factors of which most entries are zero and a few are large", paper=False),
 }
 # fmt: on
+#: Likelihoods by the first letter of a model's name.
+LETTERS: dict[str, type[Likelihood]] = {
+    known.letter: known
+    for known in (getattr(likelihoods, name) for name in likelihoods.__all__)
+    if known.letter
+}
 #: The sixteen models of the paper.
 PAPER = tuple(name for name, row in PRESETS.items() if row.paper)
 
@@ -197,13 +209,22 @@ def preset(name: str, **values: Any) -> Model:
 
 
 def as_model(
-    model: str | Model, changes: dict[str, Any] | None, biases: bool | Biases = False
+    model: str | Model,
+    changes: dict[str, Any] | None,
+    biases: bool | Biases = False,
+    noise: str | None = None,
+    limits: tuple[Any, Any] = (None, None),
 ) -> Model:
-    """The preset of this name with its hyperparameters changed, or the model; biases on request."""
+    """The preset of this name with its hyperparameters changed, or the model.
+
+    On request with biases, with noise that is "equal" or differs by "rows", "cols" or "both", and
+    with lower and upper limits of the values.
+    """
     if not isinstance(model, Model):
         model = preset(model, **(changes or {}))
     elif changes:
         raise ModelError("Hyperparameters go with a preset's name; give them to the Model's parts.")
+    model = replace(model, likelihood=_with_options(model, noise, limits))
     if not isinstance(biases, (bool, Biases)):
         raise ModelError(f"biases must be True, False or Biases(...), got {biases!r}.")
     if biases is False:
@@ -211,8 +232,54 @@ def as_model(
     return replace(model, biases=model.biases or Biases() if biases is True else biases)
 
 
+def _with_options(model: Model, noise: str | None, limits: tuple[Any, Any]) -> Likelihood:
+    """The likelihood of a model with these options of the normal family."""
+    likelihood = model.likelihood
+    if noise is not None and noise not in NOISE:
+        raise ModelError(
+            f"noise must be one of {', '.join(NOISE)}, got {noise!r}.{nearest(str(noise), NOISE)}"
+        )
+    limited = any(limit is not None for limit in limits)
+    asked = {"noise": noise not in (None, "equal"), "limits": limited}
+    wanted = [name for name, value in asked.items() if value]
+    if wanted and not isinstance(likelihood, Gaussian | Censored):
+        raise ModelError(
+            f"{' and '.join(wanted)} go with Gaussian and Student-t "
+            f"likelihoods; {model.name} has the {likelihood.name} one. Leave "
+            f"{'them' if limited else 'it'} out."
+        )
+    if noise is not None and isinstance(likelihood, Gaussian | Censored):
+        likelihood = likelihood.unequal(noise)
+    if asked["limits"]:
+        inner = likelihood.noise if isinstance(likelihood, Censored) else likelihood
+        likelihood = Censored(*limits, noise=inner)  # type: ignore[arg-type]
+    return likelihood
+
+
 def _lookup(name: str) -> Preset:
-    if not isinstance(name, str) or name not in PRESETS:
-        hint = nearest(name, PRESETS) if isinstance(name, str) else ""
-        raise ModelError(f"Unknown model {name!r}; the models are {', '.join(PRESETS)}.{hint}")
-    return PRESETS[name]
+    """A row of the table, or one with another likelihood in the place of its own."""
+    if isinstance(name, str) and name in PRESETS:
+        return PRESETS[name]
+    if isinstance(name, str) and (likelihood := LETTERS.get(name[:1])):
+        rows = [row for letter in "GP" if (row := PRESETS.get(letter + name[1:]))]
+        for row in rows:
+            if _fits(likelihood, row):
+                return row._replace(likelihood=likelihood, paper=False)
+        if rows:
+            fitting = [name[0] + p[1:] for p, row in PRESETS.items() if _fits(likelihood, row)]
+            raise ModelError(
+                f"{name}: the {likelihood.name} likelihood does not fit these priors; use "
+                f"{' or '.join(dict.fromkeys(fitting))}."
+            )
+    others = ", ".join(letter for letter in LETTERS if letter not in "GP")
+    hint = nearest(name, PRESETS) if isinstance(name, str) else ""
+    raise ModelError(
+        f"Unknown model {name!r}; the models are {', '.join(PRESETS)}, or such with another "
+        f"likelihood's letter ({others}) in front.{hint}"
+    )
+
+
+def _fits(likelihood: type[Likelihood], row: Preset) -> bool:
+    """Whether the priors of a preset can be drawn under a likelihood."""
+    values = Hyper(row.defaults)
+    return all(likelihood().fits(type(side(values))) for side in (row.rows, row.cols))

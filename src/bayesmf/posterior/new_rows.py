@@ -9,12 +9,14 @@ has that of the prior.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
 from bayesmf._errors import ModelError
 from bayesmf.data.observed import ObservedMatrix
 from bayesmf.data.offsets import less
+from bayesmf.likelihoods import Likelihood
 from bayesmf.likelihoods.base import Fit, NormalData, Side, Working
 from bayesmf.model.biases import effects, residual_sums
 from bayesmf.model.model import Model
@@ -39,24 +41,34 @@ def _common(prior: Prior) -> list[str]:
     return [name for name, variable in prior.variables(1, 1).items() if "row" not in variable.dims]
 
 
-def draw_new_rows(
-    posterior: Posterior, X: ObservedMatrix, threads: int = 1
-) -> tuple[Array, Values]:
-    """Factors (draws of all chains, n, K) of the rows of X, one draw for each kept draw.
+class NewRows(NamedTuple):
+    """Draws (D, n, ...) of what new rows have of their own.
 
-    Their biases come beside them, in the form of `Posterior.biases`, if the model has any.
+    Factors; biases in the form of `Posterior.biases`, if the model has any; and the likelihood's
+    variables, those of the new rows in the place of those of the known ones.
     """
-    kept = posterior.draws
+
+    U: Array
+    biases: Values
+    own: Values
+
+
+def draw_new_rows(posterior: Posterior, X: ObservedMatrix, threads: int = 1) -> NewRows:
+    """Draw all that the rows of X have of their own, one draw for each kept draw of all chains."""
+    kept, likelihood = posterior.draws, posterior.model.likelihood
     if not {"U", "V"} <= set(kept):
         raise ModelError("New rows need the draws of the factors; sample with keep=('U', 'V').")
     if X.shape[1] != posterior.shape[1]:
         raise ModelError(
             f"New rows must have the {posterior.shape[1]} columns of the data, got {X.shape[1]}."
         )
+    likelihood.check(X)
+    X = likelihood.read(X)
     chains, draws = kept["V"].shape[:2]
     out = np.empty((chains, draws, X.shape[0], posterior.n_components))
-    biases = posterior.biases()
-    own = np.zeros((chains, draws, X.shape[0]))
+    biases, own = posterior.biases(), posterior.likelihood_values()
+    effects = np.zeros((chains, draws, X.shape[0]))
+    local = {name: np.empty_like(effects) for name in _local(likelihood)}
     for c in range(chains):
         words = np.random.SeedSequence([*posterior.states[c].seed.tolist(), 1])
         seed, rows = seed_words(words), None
@@ -65,61 +77,79 @@ def draw_new_rows(
             stream = Stream(seed, c, d, threads)
             rows = _Rows(posterior.model, X, at, stream) if rows is None else rows
             with np.errstate(under="ignore"):
-                out[c, d], own[c, d] = rows.step(at, stream, _FIRST if d == 0 else _LATER)
+                rows.step(at, stream, _FIRST if d == 0 else _LATER)
+            out[c, d], effects[c, d] = rows.U, rows.effects
+            for name, values in local.items():
+                values[c, d] = rows.noise[name]
     if biases:
-        biases["rows"] = own.reshape(-1, *own.shape[2:])
-    return out.reshape(-1, *out.shape[2:]), biases
+        biases["rows"] = effects.reshape(-1, X.shape[0])
+    own |= {name: values.reshape(-1, X.shape[0]) for name, values in local.items()}
+    return NewRows(out.reshape(-1, *out.shape[2:]), biases, own)
+
+
+def _local(likelihood: Likelihood) -> list[str]:
+    """Own variables of the likelihood that belong to a row."""
+    return [name for name, v in likelihood.variables((1, 1)).items() if "row" in v.dims]
 
 
 class _Rows:
-    """Factors and own hyper-variables of the new rows, moved along from draw to draw."""
+    """Factors and own variables of the new rows, moved along from draw to draw."""
 
     def __init__(self, model: Model, X: ObservedMatrix, at: Values, stream: Stream) -> None:
         self.model, self.X = model, X
         shared, _ = _given(model.rows, at)
         self.U, self.own = model.rows.draw(stream, X.shape[0], at["V"].shape[1], shared)
         self.effects = np.zeros(X.shape[0])
+        self.noise: Values = {}
+        if local := _local(model.likelihood):
+            drawn = model.likelihood.draw(X.shape, stream)
+            self.noise = {name: drawn[name] for name in local}
 
-    def step(self, at: Values, stream: Stream, sweeps: int) -> tuple[Array, Array]:
-        """Draw factors and effects of the rows given one kept draw.
+    def step(self, at: Values, stream: Stream, sweeps: int) -> None:
+        """Draw factors, effects and noise of the rows given one kept draw.
 
         Rows that are drawn as a whole need one sweep.
         """
-        prior = self.model.rows
+        prior, likelihood = self.model.rows, self.model.likelihood
         shared, common = _given(prior, at)
         self.own.update(common)
         local = set(self.own) - set(_common(prior))
         values = prior.all_values(self.own, shared)
         side = Side(0, self.X.rows, self.U, np.ascontiguousarray(at["V"]), prior, values)
-        jointly = self.model.likelihood.draws_jointly(side)
-        if jointly and not (local or self.model.biases):
+        if likelihood.draws_jointly(side) and not (local or self.model.biases):
             sweeps = 1
+        noise = {name: at[name] for name in likelihood.variables(self.X.shape)} | self.noise
         for _ in range(sweeps):
-            working = self._without_biases(at, side, stream) if self.model.biases else None
+            working = self._without_biases(at, side, noise, stream) if self.model.biases else None
             if local:
                 for name, distribution in prior.updates(self.U, values):
                     if name in local:
                         new = distribution.draw(stream, self.own[name].shape)
                         values[name] = self.own[name] = new
-            working = working or self._working(at, side, stream)
+            working = working or likelihood.working(self._fit(at, side), noise, stream)
             beside = at["U"] if prior.couples_rows else None
-            working.draw(side._replace(view=working.X.rows), stream, beside)
-        return self.U, self.effects
+            side = side._replace(view=working.X.rows)
+            errors = working.draw(side, stream, beside)
+            likelihood.update_side(side, working, errors, noise, stream, shared=False)
+        self.noise = {name: noise[name] for name in self.noise}
 
-    def _working(self, at: Values, side: Side, stream: Stream) -> Working:
-        """Working data of the new rows, given one kept draw of the likelihood's variables."""
-        likelihood = self.model.likelihood
-        own = {name: at[name] for name in likelihood.variables(self.X.shape)}
-        return likelihood.working(Fit(self.X, side.U, side.V), own, stream)
+    def _fit(self, at: Values, side: Side) -> Fit:
+        """The new rows and what explains them at one kept draw."""
+        beside = None
+        if self.model.biases:
+            beside = at["bias.mean"] + self.effects, at["bias.cols"]
+        return Fit(self.X, side.U, side.V, beside=beside)
 
-    def _without_biases(self, at: Values, side: Side, stream: Stream) -> Working:
+    def _without_biases(self, at: Values, side: Side, noise: Values, stream: Stream) -> Working:
         """Draw the rows' effects, and return the working data less all biases."""
-        working = self._working(at, side, stream)
+        working = self.model.likelihood.working(self._fit(at, side), noise, stream)
         assert isinstance(working, NormalData)
-        mean, cols = at["bias.mean"], at["bias.cols"]
-        left = residual_sums(side.view, side.U, side.V, cols, stream.threads)
-        law = effects(side.view, left, mean, at["bias.rows_precision"], working.precision)
-        self.effects = law.draw(stream, (side.view.n,))
+        mean, cols, weights = at["bias.mean"], at["bias.cols"], working.weights.of(0)
+        view = working.X.rows
+        left, total = residual_sums(view, side.U, side.V, cols, stream.threads, weights)
+        tau = working.precision if weights.own is None else working.precision * weights.own
+        law = effects(total, left, mean, at["bias.rows_precision"], tau)
+        self.effects = law.draw(stream, (view.n,))
         return replace(working, X=less(working.X, mean + self.effects, cols))
 
 

@@ -20,6 +20,7 @@ from bayesmf.streams import Array
 
 if TYPE_CHECKING:
     from bayesmf.posterior.diagnostics import Summary
+    from bayesmf.posterior.noise import Noise
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,6 +138,35 @@ class Posterior:
         """
         names = [name for name in self.draws if name.startswith("bias.")]
         return self._flat((name.removeprefix("bias.") for name in names), "bias.")
+
+    def noise(self, level: float = 0.9) -> Noise:
+        """Standard deviation of the noise, of all cells and of each row and column.
+
+        Under Student-t noise it is the scale tau^(-1/2), less than the standard deviation; where
+        errors of entries are known, it is the factor by which they are to be multiplied.
+
+        Parameters
+        ----------
+        level
+            Probability of the central intervals.
+
+        Returns
+        -------
+        Noise
+            Mean, lower and upper end: ``overall``, ``rows`` (I,) and ``cols`` (J,); the latter two
+            None where the model gives all rows, or columns, the same noise.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from bayesmf import sample
+        >>> X = np.random.default_rng(0).normal(size=(20, 10)) * np.arange(1, 11)
+        >>> sample(X, "GGG", 2, noise="cols", draws=50, random_state=0).noise().cols.mean.shape
+        (10,)
+        """
+        from bayesmf.posterior.noise import noise_of
+
+        return noise_of(self, level)
 
     def predictors(self) -> tuple[Array, Array]:
         """Kept draws of two arrays whose product is the mean of all cells: (D, I, .), (D, J, .).

@@ -16,6 +16,7 @@ from scipy import special
 
 from bayesmf._errors import ModelError, whole_number
 from bayesmf.likelihoods import Likelihood
+from bayesmf.likelihoods.laws import CategoryLaw, Law, PresenceLaw
 from bayesmf.posterior.posterior import Posterior
 from bayesmf.priors.distributions import Values
 from bayesmf.streams import Array
@@ -24,7 +25,19 @@ _NUMBERS = 4_000_000  # held at once
 _VALUES = 1000  # drawn at least, for the quantiles of a cell
 
 Cells = tuple[Array, Array]
-OfBlock = Callable[[Array, int], Array]  # (means (D, n), number of the block) -> (..., n)
+OfBlock = Callable[[Law, int], Array]  # (law of n cells, number of the block) -> (..., n)
+
+
+def kept_for(likelihood: Likelihood) -> tuple[str, ...]:
+    """What `sample` has to keep for `expected`."""
+    return ("all",) if likelihood.latent else ()
+
+
+def expected(posterior: Posterior, cells: Cells) -> Array:
+    """Expected values of cells, from moments where these suffice."""
+    if not posterior.model.likelihood.latent:
+        return posterior.predict(*cells)
+    return Predictive.of(posterior).mean(cells)
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +45,7 @@ class Predictive:
     """Draws of the factors and of the likelihood's own variables, and fixed offsets.
 
     U (D, I, K), V (D, J, K), own (D, ...); a cell's mean is U_i V_j and the offsets of its row and
-    its column.
+    its column. ``latent`` asks for what lies behind reported values.
     """
 
     likelihood: Likelihood
@@ -42,18 +55,20 @@ class Predictive:
     row_offset: Array
     col_offset: Array
     seed: Sequence[int] = (0,)
+    latent: bool = False
 
     @classmethod
     def of(
         cls, posterior: Posterior, factors: tuple[Array, Array] | None = None,
         offsets: tuple[Array, Array] | None = None, seed: Sequence[int] | None = None,
+        own: Values | None = None, latent: bool = False,
     ) -> Predictive:  # fmt: skip
-        """That of a posterior: of its matrix, or of rows with these ``factors``."""
+        """That of a posterior: of its matrix, or of rows with these factors and ``own`` values."""
         U, V = posterior.predictors() if factors is None else factors
         row, col = offsets or (np.zeros(U.shape[1]), np.zeros(V.shape[1]))
         words = [int(word) for word in posterior.states[0].seed] if seed is None else seed
-        likelihood, own = posterior.model.likelihood, posterior.likelihood_values()
-        return cls(likelihood, U, V, own, row, col, words)
+        own = posterior.likelihood_values() if own is None else own
+        return cls(posterior.model.likelihood, U, V, own, row, col, words, latent)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -66,41 +81,49 @@ class Predictive:
         product = np.einsum("dtk,dtk->dt", self.U[:, i], self.V[:, j])
         return product + (self.row_offset[i] + self.col_offset[j])
 
-    def _blocks(self, cells: Cells | None) -> Iterator[Array]:
-        """Means (D, n) of the components, block of cells by block, in order."""
+    def law(self, means: Array, cells: Cells, weights: Array | None = None) -> Law:
+        """Law of cells of these means, given all draws."""
+        law = self.likelihood.law(means, self.own, cells, weights)
+        return law.latent() if self.latent else law
+
+    def _blocks(self, cells: Cells | None, weights: Array | None = None) -> Iterator[Law]:
+        """Laws of the cells, block of cells by block, in order."""
         D, (I, J) = len(self.U), self.shape  # noqa: E741
         if cells is not None:
             step = max(1, _NUMBERS // (D * self.U.shape[2]))
             for a in range(0, len(cells[0]), step):
-                yield self.means((cells[0][a : a + step], cells[1][a : a + step]))
+                some = cells[0][a : a + step], cells[1][a : a + step]
+                given = None if weights is None else weights[a : a + step]
+                yield self.law(self.means(some), some, given)
             return
         step = max(1, _NUMBERS // (D * J))
         for a in range(0, I, step):
             product = self.U[:, a : a + step] @ self.V.transpose(0, 2, 1)
             offset = self.row_offset[a : a + step, None] + self.col_offset
-            yield (product + offset).reshape(D, -1)
+            places = np.repeat(np.arange(a, min(a + step, I)), J), np.arange(product[0].size) % J
+            yield self.law((product + offset).reshape(D, -1), places)
 
     def _by_block(self, cells: Cells | None, *functions: OfBlock) -> list[Array]:
         """Apply functions to all cells, in one pass over the blocks."""
         found: list[list[Array]] = [[] for _ in functions]
-        for number, means in enumerate(self._blocks(cells)):
+        for number, law in enumerate(self._blocks(cells)):
             for parts, function in zip(found, functions, strict=True):
-                parts.append(function(means, number))
+                parts.append(function(law, number))
         whole = [np.concatenate(parts, axis=-1) if parts else np.empty(0) for parts in found]
         if cells is not None:
             return whole
         return [array.reshape(*array.shape[:-1], *self.shape) for array in whole]
 
-    def _mean(self, means: Array, number: int) -> Array:
-        return self.likelihood.mean(means, self.own).mean(axis=0)
+    def _mean(self, law: Law, number: int) -> Array:
+        return law.mean().mean(axis=0)
 
     def _std(self, noise: bool) -> OfBlock:
         ddof = 1 if len(self.U) > 1 else 0
 
-        def block(means: Array, number: int) -> Array:
-            variance = self.likelihood.mean(means, self.own).var(axis=0, ddof=ddof)
+        def block(law: Law, number: int) -> Array:
+            variance = law.mean().var(axis=0, ddof=ddof)
             if noise:
-                variance = variance + self.likelihood.variance(means, self.own).mean(axis=0)
+                variance = variance + law.variance().mean(axis=0)
             return np.sqrt(variance)
 
         return block
@@ -108,11 +131,10 @@ class Predictive:
     def _quantiles(self, levels: Sequence[float], noise: bool) -> OfBlock:
         times = -(-_VALUES // len(self.U))
 
-        def block(means: Array, number: int) -> Array:
+        def block(law: Law, number: int) -> Array:
             if not noise:
-                return np.quantile(self.likelihood.mean(means, self.own), levels, axis=0)
-            seed = [*self.seed, number]
-            return self.likelihood.quantiles(levels, means, self.own, times, seed)
+                return np.quantile(law.mean(), levels, axis=0)
+            return law.quantiles(levels, times, [*self.seed, number])
 
         return block
 
@@ -130,15 +152,29 @@ class Predictive:
         """Quantiles (len(levels), ...) of every cell; whole numbers for counts with noise."""
         return self._by_block(cells, self._quantiles(levels, noise))[0]
 
-    def log_density(self, cells: Cells, values: Array) -> Array:
-        """Log predictive density (or probability) of a value in each of the cells."""
+    def log_density(self, cells: Cells, values: Array, weights: Array | None = None) -> Array:
+        """Log predictive density (or probability) of a value in each of the cells.
+
+        ``weights`` are inverse squares of the values' known errors.
+        """
         found, a = np.empty(len(values)), 0
-        for means in self._blocks(cells):
-            part = slice(a, a + means.shape[1])
-            terms = self.likelihood.log_prob(values[part], means, self.own)
-            found[part] = special.logsumexp(terms, axis=0) - np.log(len(means))
+        for law in self._blocks(cells, weights):
+            part = slice(a, a + law.means.shape[1])
+            terms = law.log_prob(values[part])
+            found[part] = special.logsumexp(terms, axis=0) - np.log(len(terms))
             a = part.stop
         return found
+
+    def probabilities(self, cells: Cells | None = None) -> Array:
+        """Probabilities of the categories of every cell: (n, C), or (I, J, C) for all of them."""
+
+        def block(law: Law, number: int) -> Array:
+            if not isinstance(law, CategoryLaw | PresenceLaw):
+                name = self.likelihood.name
+                raise ModelError(f"A cell has no categories under the {name} likelihood.")
+            return law.probabilities().mean(axis=1)
+
+        return np.moveaxis(self._by_block(cells, block)[0], 0, -1)
 
     def quantities(
         self,
@@ -168,5 +204,7 @@ class Predictive:
             rng = np.random.default_rng([*self.seed, 2, k])
             mean = self.U[d] @ self.V[d].T + offset
             own = {name: values[d] for name, values in self.own.items()}
-            out[k] = self.likelihood.sample(mean, own, rng)
+            i, j = np.ogrid[: mean.shape[0], : mean.shape[1]]
+            law = self.likelihood.law(mean, own, (i, j))
+            out[k] = (law.latent() if self.latent else law).sample(rng)
         return out

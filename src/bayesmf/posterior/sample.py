@@ -33,6 +33,9 @@ def sample(
     chains: int = 1,
     hyperparameters: dict[str, Any] | None = None,
     biases: bool | Biases = False,
+    noise: str | None = None,
+    lower: Any = None,
+    upper: Any = None,
     init: str | Posterior = "data",
     scale_move: bool = True,
     cells: Any = None,
@@ -65,6 +68,12 @@ def sample(
     biases
         Whether to add a global mean and an effect of every row and column, sampled with the
         factors; a `Biases` sets their hyperparameters. For likelihoods that take them.
+    noise
+        Whether the noise of all cells is "equal", or that of "rows", "cols" or "both" differs; by
+        default as the model says. For normal and Student noise.
+    lower, upper
+        Limits of the values, which are then known to lie there or farther: a number, one for each
+        column, or one for each cell. For normal and Student noise; see `Censored`.
     init
         "data" starts from factors with the scale of the data, "prior" from a prior draw. A
         `Posterior` of the same model goes on where its chains ended, with their own seed: in all
@@ -100,7 +109,7 @@ def sample(
     least = {"draws": (draws, 1), "burn_in": (burn_in, 0), "thin": (thin, 1), "chains": (chains, 1)}
     for name, (value, smallest) in least.items():
         whole_number(name, value, smallest)
-    model = as_model(model, hyperparameters, biases)
+    model = as_model(model, hyperparameters, biases, noise, (lower, upper))
     threads = _threads.count(n_jobs)
     workers = min(threads, chains)
     problem = Problem.of(
@@ -173,6 +182,11 @@ def _gather(plan: Plan, memory: Memory, runs: list[ChainRun]) -> Posterior:
     done = min(run.moments.count for run in runs)
     sweeps = min(len(run.seconds) for run in runs)
     notes = problem.model.notes(X)
+    own = {
+        name: np.concatenate([memory.arrays[name][run.number, :done] for run in runs])
+        for name in problem.model.likelihood.variables(X.shape)
+    }
+    notes += problem.model.likelihood.notes(own, X, problem.n_components)
     if done < plan.draws:
         notes.append(f"Interrupted: {done} of {plan.draws} draws per chain were kept.")
     if len(runs) < plan.chains:

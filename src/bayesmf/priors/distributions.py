@@ -118,6 +118,26 @@ class Gamma(Distribution):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
+class GammaAbove(Distribution):
+    """Gamma with a shape and a rate, restricted to x > least; a single number."""
+
+    shape: float
+    rate: float
+    least: float = 0.0
+
+    def draw(self, stream: Stream, shape: tuple[int, ...] = ()) -> Array:
+        while True:  # the least number is far from the tail
+            x = stream.fill(kinds.GAMMA, (), self.shape, self.rate)
+            if x > self.least:
+                return x
+
+    def log_density(self, x: Array) -> Array:
+        inside = Gamma(shape=self.shape, rate=self.rate).log_density(x)
+        inside -= np.log(special.gammaincc(self.shape, self.rate * self.least))
+        return np.where(x > self.least, inside, -np.inf)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
 class InverseGaussian(Distribution):
     """Inverse Gaussian with a mean and a shape."""
 

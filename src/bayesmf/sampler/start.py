@@ -9,7 +9,7 @@ import numpy as np
 from bayesmf import _threads
 from bayesmf._errors import ModelError
 from bayesmf.data.observed import ObservedMatrix, View
-from bayesmf.likelihoods.base import Fit
+from bayesmf.likelihoods.base import Fit, Weights
 from bayesmf.model.biases import without
 from bayesmf.model.model import Model
 from bayesmf.priors import distributions as dist
@@ -34,7 +34,8 @@ def initial_state(
     factors the scale of the data, which needs fewer sweeps, and draws the rest given the factors.
     """
     check_init(init)
-    X, model, K = problem.X, problem.model, problem.n_components
+    model, K = problem.model, problem.n_components
+    X = model.likelihood.targets(problem.X)
     seed = seed_words(random_state)
     stream = Stream(seed, chain, 0, problem.threads)
     with _threads.one_blas_thread():
@@ -43,7 +44,8 @@ def initial_state(
             shared["relevance"] = model.shared_ard.prior().draw(stream, (K,))
         U, rows = model.rows.draw(stream, X.shape[0], K, shared)
         V, cols = model.cols.draw(stream, X.shape[1], K, shared)
-        state = State(U, V, rows, cols, shared, {}, 0.0, seed, chain, 0)
+        noise = model.likelihood.start(problem.X)
+        state = State(U, V, rows, cols, shared, noise, 0.0, seed, chain, 0)
         if model.biases:
             start = init == "data"
             found = model.biases.start(X, stream) if start else model.biases.draw(stream, X.shape)
@@ -57,7 +59,8 @@ def initial_state(
             for index in (0, 1):
                 update_hyper(problem, state, index, stream)
             update_shared(problem, state, stream)
-        return finish(problem, state, Fit(X, state.U, state.V, problem.threads), stream)
+        fit = Fit(X, state.U, state.V, problem.threads, weights=Weights(entries=X.weights))
+        return finish(problem, state, fit, stream)
 
 
 def _scale_to_data(model: Model, X: ObservedMatrix, state: State, stream: Stream) -> None:

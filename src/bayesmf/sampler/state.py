@@ -107,7 +107,8 @@ class Problem:
         X.check_entries()
         K = whole_number("n_components", n_components)
         model.likelihood.check(X)
-        return cls(X, model.resolve(X, K), K, **options)
+        model = model.resolve(X, K)
+        return cls(model.likelihood.read(X), model, K, **options)
 
     def side(self, state: State, index: int, X: ObservedMatrix | None = None) -> Side:
         """The rows (0) or columns (1) of a state as a half-sweep sees them, of these working data.

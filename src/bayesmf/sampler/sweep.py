@@ -1,9 +1,10 @@
 """One sweep: the page to read first.
 
-A sweep is: move the scales; working data of the likelihood; biases; rows' hyper-variables, then
-rows' factors; the same for the columns; what both sides share; the likelihood's own variables. A
-chain repeats it, and a state holds all that the next sweep needs: saved and loaded, it goes on bit
-for bit as if it had never stopped.
+A sweep is: move the scales; working data of the likelihood, and before them those of its variables
+that are drawn without them; biases; rows' hyper-variables, rows' factors, the noise of the rows if
+they have their own; the same for the columns; what both sides share; the rest of the likelihood's
+variables. A chain repeats it, and a state holds all that the next sweep needs: saved and loaded, it
+goes on bit for bit as if it had never stopped.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import numpy as np
 from bayesmf import _threads
 from bayesmf.kernels.fill import fill_log_scales
 from bayesmf.likelihoods.base import Fit
-from bayesmf.model.biases import without
+from bayesmf.model.biases import level, without
 from bayesmf.model.model import joint_scale_terms
 from bayesmf.sampler.state import Problem, State
 from bayesmf.streams import Stream
@@ -28,17 +29,22 @@ def sweep(problem: Problem, state: State) -> State:
     with _threads.one_blas_thread():
         if problem.scale_move and state.sweep > 1:  # a mere starting point has no scale to move
             move_scales(problem, state, stream)
-        fit = Fit(problem.X, state.U, state.V, problem.threads)
-        working = problem.model.likelihood.working(fit, state.noise, stream)
+        likelihood, beside = problem.model.likelihood, level(state.biases)
+        fit = Fit(problem.X, state.U, state.V, problem.threads, beside=beside)
+        likelihood.refresh(fit, state.noise, stream, state.sweep)
+        working = likelihood.working(fit, state.noise, stream)
         if problem.model.biases:
             problem.model.biases.step(working, state.U, state.V, state.biases, stream)
             working = replace(working, X=without(working.X, state.biases))
         errors = None
         for index in (0, 1):
             update_hyper(problem, state, index, stream)
-            errors = working.draw(problem.side(state, index, working.X), stream)
+            side = problem.side(state, index, working.X)
+            errors = working.draw(side, stream)
+            working = likelihood.update_side(side, working, errors, state.noise, stream)
         update_shared(problem, state, stream)
-        return finish(problem, state, replace(fit, X=working.X, errors=errors), stream)
+        fit = Fit(working.X, state.U, state.V, problem.threads, errors, working.weights)
+        return finish(problem, state, fit, stream)
 
 
 def move_scales(problem: Problem, state: State, stream: Stream) -> None:

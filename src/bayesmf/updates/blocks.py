@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from typing import NamedTuple
 
 import numpy as np
 
@@ -56,7 +57,7 @@ def blocks(
     There are the more of them the longer it takes, because the last one is worked on alone.
     ``per_term`` is the work on each term of a Gram matrix: on each entry, or on each missing one.
     """
-    work = (per_entry, per_row, per_term, least, most)
+    work = (per_entry, per_row, per_term, least, most, view.mask is None)
     if work not in view.cache:
         counts = terms = view.counts
         if per_term and view.mask is not None:
@@ -73,24 +74,39 @@ def _in_lanes(bounds: list[int]) -> list[int]:
     return sorted({0, *(b // LANES * LANES for b in bounds[:-1]), bounds[-1]})
 
 
+class Roots(NamedTuple):
+    """Weights of the cells of a view, whose rows' weights are in the precision.
+
+    ``scale`` (m,) are square roots of the columns' weights, by which V has been multiplied and
+    values are to be; ``weights`` (N,) are those of the entries. None where all are one.
+    """
+
+    scale: Array | None = None
+    weights: Array | None = None
+
+
+EVEN = Roots()
+
+
 class Gram:
     """The Gram step of one half-sweep: sums of f f^T and r f over each row's observed entries.
 
     Rows of mostly observed matrices subtract their missing entries from the full Gram matrix, which
-    is over all rows of V; a complete matrix has no other.
+    is over all rows of V; a complete matrix has no other. Where entries have weights, nothing can
+    be subtracted.
     """
 
-    def __init__(self, view: View, V: Array) -> None:
+    def __init__(self, view: View, V: Array, roots: Roots = EVEN) -> None:
         self.view, self.rank = view, V.shape[1]
         V = in_vectors(V)
         missing, full = (view.indptr[:0], view.indices[:0]), V[:0]
-        if view.mask is not None:
+        if view.mask is not None and roots.weights is None:
             missing, full = (
                 missing_entries(view),
                 np.empty((-(-self.rank // TILE) * TILE, V.shape[1])),
             )
             sum_gram(V, np.arange(len(V), dtype=np.int32), 0, len(V), full)
-        self.data = (V, view.indptr, view.indices, view.values, *missing, full)
+        self.data = (V, view.indptr, view.indices, view.values, *roots, *missing, full)
 
     def bounds(self, least: int = 8) -> list[int]:
         """Blocks of rows, the same for any number of threads."""

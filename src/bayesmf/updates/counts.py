@@ -29,15 +29,18 @@ def split(view: View, U: Array, V: Array, stream: Stream) -> tuple[Array, Array]
     return row_sums, col_sums.sum(axis=0)
 
 
-def factor_sums(view: View, V: Array, threads: int) -> Array:
-    """Sum of the other side's factors over each row's observed entries (n, K)."""
-    out, mask = np.empty((view.n, V.shape[1])), view.mask
+def factor_sums(view: View, V: Array, threads: int, weights: Array | None = None) -> Array:
+    """Sum of the other side's factors over each row's observed entries (n, K).
+
+    ``weights`` (N,) are those of the entries, in the order of the view.
+    """
+    out, mask = np.empty((view.n, V.shape[1])), view.mask if weights is None else None
 
     def block(start: int, stop: int) -> None:
         if mask is not None:
             np.matmul(mask[start:stop], V, out=out[start:stop])
         else:
-            sum_factors(start, stop, view.indptr, view.indices, V, out)
+            sum_factors(start, stop, view.indptr, view.indices, weights, V, out)
 
     _threads.run(block, blocks(view, V.shape[1], V.shape[1]), threads)
     return out

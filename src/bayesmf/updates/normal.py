@@ -2,11 +2,17 @@
 
 Each function cuts the rows into blocks and hands them to a kernel. A half-sweep of the columns is
 the same call with the column view and the two factor matrices exchanged.
+
+Cells may have weights, which multiply the precision tau. Weights a_i b_j of rows and columns need
+no kernel of their own: with factors and values of column j multiplied by the square root of b_j,
+row i has the precision tau a_i.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,9 +21,33 @@ from bayesmf.data.observed import View
 from bayesmf.kernels.entries import draw_entries_dense, draw_entries_sparse, width
 from bayesmf.kernels.rows import draw_rows, squared_errors
 from bayesmf.streams import Array, Stream
-from bayesmf.updates.blocks import Gram, blocks, in_vectors, workspace
+from bayesmf.updates.blocks import Gram, Roots, blocks, in_vectors, workspace
 from bayesmf.updates.terms import EntryTerms, RowTerms, VolumeTerms
 from bayesmf.updates.volume import draw_beside, draw_volume_rows
+
+
+class SideWeights(NamedTuple):
+    """Weights of the cells as one side sees them, each None where all are one.
+
+    ``own`` (n,) for its rows, ``other`` (m,) for the columns, ``entries`` (N,) for every entry, in
+    the order of the view.
+    """
+
+    own: Array | None = None
+    other: Array | None = None
+    entries: Array | None = None
+
+    def applied(self, view: View, V: Array) -> tuple[View, Array, Roots]:
+        """A view without what weights rule out, V with the columns' weights in it, and the rest."""
+        if self.entries is not None:
+            view = replace(view, filled=None, mask=None)
+        if self.other is None:
+            return view, V, Roots(None, self.entries)
+        scale = np.sqrt(self.other)
+        return view, V * scale[:, None], Roots(scale, self.entries)
+
+
+EVEN = SideWeights()
 
 
 def draw_side(
@@ -27,30 +57,34 @@ def draw_side(
     terms: RowTerms | EntryTerms | VolumeTerms,
     tau: float,
     stream: Stream,
-    last: bool = False,
+    errors: bool = False,
     beside: Array | None = None,
+    weights: SideWeights = EVEN,
 ) -> Array | None:
     """Draw U (n, K) in place given the other side's V, under normal noise of precision tau.
 
     ``beside`` (m, K) are further rows to which a volume prior ties these, instead of to each other.
-    Returns the sums of squared residuals of the new rows (n,), where they come for nothing, or for
-    little and the side is the ``last`` of a sweep.
+    Returns the weighted sums of squared residuals of the new rows (n,), if ``errors`` asks for them
+    or they come for nothing; the weights of the rows themselves are not in them.
     """
+    noise = np.array([tau]) if weights.own is None else tau * weights.own
+    view, V, roots = weights.applied(view, V)
     if isinstance(terms, EntryTerms):
-        return _draw_entries(view, U, V, terms, tau, stream)
+        return _draw_entries(view, U, V, roots, terms, noise, stream)
     if isinstance(terms, RowTerms):
-        return _draw_rows(view, U, V, terms, tau, stream, last)
+        return _draw_rows(view, U, V, roots, terms, noise, stream, errors)
     if beside is not None:
-        draw_beside(view, U, V, beside, terms, tau, stream)
+        draw_beside(view, U, V, roots, beside, terms, noise, stream)
     else:
-        draw_volume_rows(view, U, V, terms, tau, stream)
-    return None
+        draw_volume_rows(view, U, V, roots, terms, noise, stream)
+    return _row_errors(view, U, V, roots, stream.threads) if errors else None
 
 
 def _draw_rows(
-    view: View, U: Array, V: Array, terms: RowTerms, tau: float, stream: Stream, last: bool
-) -> Array | None:
-    key, gram, errors = stream.key(), Gram(view, V), np.empty(view.n if last else 0)
+    view: View, U: Array, V: Array, roots: Roots, terms: RowTerms, tau: Array,
+    stream: Stream, last: bool,
+) -> Array | None:  # fmt: skip
+    key, gram, errors = stream.key(), Gram(view, V, roots), np.empty(view.n if last else 0)
 
     def block(start: int, stop: int) -> None:
         draw_rows(start, stop, key, U, *gram.data, tau, *terms, errors, *workspace(U.shape[1]))
@@ -60,12 +94,14 @@ def _draw_rows(
 
 
 def _draw_entries(
-    view: View, U: Array, V: Array, terms: EntryTerms, tau: float, stream: Stream
-) -> Array:
+    view: View, U: Array, V: Array, roots: Roots, terms: EntryTerms, tau: Array,
+    stream: Stream,
+) -> Array:  # fmt: skip
     key, errors = stream.key(), np.empty(view.n)
     block: Callable[[int, int], None]
-    if view.mask is not None:
-        filled, mask, Vt = view.filled, view.mask, np.zeros((U.shape[1], width(len(V))))
+    if view.filled is not None and view.mask is not None:
+        filled = view.filled if roots.scale is None else view.filled * roots.scale
+        mask, Vt = view.mask, np.zeros((U.shape[1], width(len(V))))
         Vt[:, : len(V)] = V.T
 
         def block(start: int, stop: int) -> None:
@@ -74,20 +110,29 @@ def _draw_entries(
 
         def block(start: int, stop: int) -> None:
             draw_entries_sparse(
-                start, stop, key, U, view.indptr, view.indices, view.values, V, errors, tau, *terms
-            )
+                start, stop, key, U, view.indptr, view.indices, view.values, *roots, V, errors,
+                tau, *terms,
+            )  # fmt: skip
 
     bounds = blocks(view, 4 * U.shape[1], 32 * U.shape[1])
     _threads.run(block, bounds, stream.threads, joined=True)
     return errors
 
 
-def row_errors(view: View, U: Array, V: Array, threads: int) -> Array:
-    """Sum of squared residuals of every row (n,) over its observed entries."""
+def row_errors(view: View, U: Array, V: Array, threads: int, weights: SideWeights = EVEN) -> Array:
+    """Weighted sum of squared residuals of every row (n,) over its observed entries.
+
+    The weights of the rows themselves are not in it.
+    """
+    view, V, roots = weights.applied(view, V)
+    return _row_errors(view, U, V, roots, threads)
+
+
+def _row_errors(view: View, U: Array, V: Array, roots: Roots, threads: int) -> Array:
     out, rank, V = np.empty(view.n), U.shape[1], in_vectors(V)
     _threads.run(
         lambda start, stop: squared_errors(
-            start, stop, view.indptr, view.indices, view.values, U, V, out
+            start, stop, view.indptr, view.indices, view.values, *roots, U, V, out
         ),
         blocks(view, rank, 1),
         threads,

@@ -12,7 +12,7 @@ from bayesmf import _threads
 from bayesmf.data.observed import View
 from bayesmf.kernels.volume import draw_singular, draw_volume, volume_workspace
 from bayesmf.streams import Array, Stream
-from bayesmf.updates.blocks import Gram
+from bayesmf.updates.blocks import Gram, Roots
 from bayesmf.updates.moments import adjugate, directions, inverse_moments, whitened
 from bayesmf.updates.terms import VolumeTerms
 
@@ -84,12 +84,31 @@ def _row_by_row(U: Array, T: Array) -> Array:
     return (U[:, None] @ T)[:, 0]
 
 
+class _Sums:
+    """Gram steps of blocks of rows, times the rows' precisions if these differ (tau is then 1)."""
+
+    def __init__(self, gram: Gram, tau: Array) -> None:
+        self.gram, self.rows = gram, tau if tau.size > 1 else None
+        self.tau = float(tau[0]) if tau.size == 1 else 1.0
+
+    def block(self, start: int, stop: int) -> tuple[Array, Array]:
+        K = self.gram.rank
+        packed, rhs = np.empty((stop - start, K * (K + 1) // 2)), np.empty((stop - start, K))
+        self.gram.block(start, stop, packed, rhs)
+        if self.rows is not None:
+            packed *= self.rows[start:stop, None]
+            rhs *= self.rows[start:stop, None]
+        return packed, rhs
+
+
 def draw_volume_rows(
-    view: View, U: Array, V: Array, terms: VolumeTerms, tau: float, stream: Stream
-) -> None:
+    view: View, U: Array, V: Array, roots: Roots, terms: VolumeTerms, tau: Array,
+    stream: Stream,
+) -> None:  # fmt: skip
     """Rows in sequence: the thread that finds the next block's Gram step done draws the block."""
-    gram, rows = Gram(view, V), VolumeRows(U, terms, tau, stream.key())
-    K = U.shape[1]
+    gram = Gram(view, V, roots)
+    sums = _Sums(gram, tau)
+    rows = VolumeRows(U, terms, sums.tau, stream.key())
     # Many blocks, because the last of them is drawn by one thread alone.
     bounds = gram.bounds(32) if stream.threads > 1 else [*range(0, view.n, _ROWS), view.n]
     waiting = deque([*pairwise(bounds), (view.n, view.n)])  # the last is never done
@@ -97,9 +116,7 @@ def draw_volume_rows(
     drawing = threading.Lock()
 
     def block(start: int, stop: int) -> None:
-        sums = np.empty((stop - start, K * (K + 1) // 2)), np.empty((stop - start, K))
-        gram.block(start, stop, *sums)
-        done[start, stop] = sums
+        done[start, stop] = sums.block(start, stop)
         while waiting[0] in done and drawing.acquire(blocking=False):
             try:
                 while waiting[0] in done:
@@ -112,18 +129,19 @@ def draw_volume_rows(
 
 
 def draw_beside(
-    view: View, U: Array, V: Array, others: Array, terms: VolumeTerms, tau: float, stream: Stream
-) -> None:
+    view: View, U: Array, V: Array, roots: Roots, others: Array, terms: VolumeTerms,
+    tau: Array, stream: Stream,
+) -> None:  # fmt: skip
     """Draw rows U that a volume prior ties to ``others`` but not to each other."""
-    key, gram, K = stream.key(), Gram(view, V), U.shape[1]
+    key, gram = stream.key(), Gram(view, V, roots)
+    sums = _Sums(gram, tau)
     T, weights = directions(others)
     B, c = adjugate(T, weights)
 
     def block(start: int, stop: int) -> None:
-        packed, rhs = np.empty((stop - start, K * (K + 1) // 2)), np.empty((stop - start, K))
-        gram.block(start, stop, packed, rhs)
+        packed, rhs = sums.block(start, stop)
         for i in range(start, stop):
-            own = packed[i - start], rhs[i - start], tau, *terms
+            own = packed[i - start], rhs[i - start], sums.tau, *terms
             draw_singular(i, key, U, T, weights, B, c, *own)
 
     _threads.run(block, gram.bounds(), stream.threads)

@@ -63,7 +63,7 @@ def _add_noise(task: Task, X: ObservedMatrix) -> tuple[ObservedMatrix, float]:
         noisy = values + rng.normal(0, 1, values.size) * (task.setting * values.var()) ** 0.5
         variance = noisy.var()
         preset = PRESETS.get(task.preset)  # None of a baseline, of which NMF is one of counts
-        if preset.likelihood.discrete if preset else task.model == "NMF":
+        if preset.likelihood.counts if preset else task.model == "NMF":
             noisy = np.maximum(np.round(noisy), 0.0)
     return ObservedMatrix.from_triples(rows, cols, noisy, X.shape), float(variance)
 

@@ -1,0 +1,59 @@
+"""The noise of each row and column as a result: who is measured badly."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from bayesmf._errors import ModelError
+from bayesmf.posterior.posterior import Posterior
+from bayesmf.streams import Array
+
+
+class Interval(NamedTuple):
+    """Posterior mean and ends of a central interval, of one number or of many."""
+
+    mean: Array
+    lower: Array
+    upper: Array
+
+
+class Noise(NamedTuple):
+    """Standard deviations of the noise; None where a side has no noise of its own.
+
+    That of a row is taken over columns of average noise, and the other way round.
+    """
+
+    overall: Interval
+    rows: Interval | None
+    cols: Interval | None
+
+
+def noise_of(posterior: Posterior, level: float = 0.9) -> Noise:
+    """The noise that a posterior has found."""
+    if not 0 < level < 1:
+        raise ModelError(f"level must lie between 0 and 1, got {level!r}.")
+    own = posterior.likelihood_values()
+    if "noise_precision" not in own:
+        name = posterior.model.likelihood.name
+        raise ModelError(
+            f"{posterior.model.name} has no noise precision: its likelihood is {name}."
+        )
+    # The level of a side is measured by the geometric mean of its precisions, over all draws alike.
+    levels = {
+        side: np.log(own[f"noise_{side}"]).mean(axis=1) if f"noise_{side}" in own else 0.0
+        for side in ("rows", "cols")
+    }
+    overall = np.log(own["noise_precision"]) + levels["rows"] + levels["cols"]
+    found = {"overall": _interval(np.exp(-0.5 * overall), level)}
+    for side, middle in levels.items():
+        if f"noise_{side}" in own:
+            relative = np.log(own[f"noise_{side}"]) - np.asarray(middle)[:, None]
+            found[side] = _interval(np.exp(-0.5 * (overall[:, None] + relative)), level)
+    return Noise(found["overall"], found.get("rows"), found.get("cols"))
+
+
+def _interval(draws: Array, level: float) -> Interval:
+    lower, upper = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2], axis=0)
+    return Interval(draws.mean(axis=0), lower, upper)
