@@ -142,6 +142,54 @@ def test_cells_in_every_spelling(tmp_path):
         np.testing.assert_array_equal(X.to_array()[0], expected)
 
 
+def bounds(X):
+    """Low and high ends of all entries, by row and column."""
+    i, j, _ = X.triples()
+    names = X.names()
+    ends = zip(X.bounds.low.tolist(), X.bounds.high.tolist(), strict=True)
+    return {(names[0][a], names[1][b]): end for a, b, end in zip(i, j, ends, strict=True)}
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "ends"),
+    [
+        (">8", 8, (8, np.inf)),
+        (" >= 8.5 ", 8.5, (8.5, np.inf)),
+        ("<0.05", 0.05, (-np.inf, 0.05)),
+        ("<= -1e-3", -1e-3, (-np.inf, -1e-3)),
+        ("8+", 8, (8, np.inf)),
+        ("8 +", 8, (8, np.inf)),
+        ("[2, 4]", 3, (2, 4)),
+        ("[ -2.5,.5 ]", -1, (-2.5, 0.5)),
+    ],
+)
+def test_limits(tmp_path, text, value, ends):
+    content = f"\ta\tb\tc\nx\t1.5\t\t-3\ny\t0\t{text}\tNA\n"
+    X = read_matrix(write(tmp_path / "t.tsv", content))
+    check(X, np.array([[1.5, np.nan, -3.0], [0.0, value, np.nan]]))
+    exact = {("x", "a"): (1.5, 1.5), ("x", "c"): (-3, -3), ("y", "a"): (0, 0)}
+    assert bounds(X) == exact | {("y", "b"): ends}
+    lines = [("y", "b", text), ("x", "a", 1.5), ("z", "b", ""), ("x", "c", -3), ("y", "a", 0)]
+    content = "\n".join("\t".join(map(str, line)) for line in [("u", "i", "r"), *lines])
+    X = read_matrix(write(tmp_path / "long.tsv", content), long="u,i,r")
+    assert X.shape == (3, 3) and bounds(X) == exact | {("y", "b"): ends}
+
+
+def test_limits_in_a_first_column_without_labels(tmp_path):
+    X = read_matrix(write(tmp_path / "t.csv", "p,q\n>8,1\n2,<3\n,\n4,5\n"))
+    assert X.row_labels is None
+    np.testing.assert_array_equal(X.to_array(), [[8, 1], [2, 3], [np.nan] * 2, [4, 5]])
+    inf = np.inf
+    assert X.bounds.low.tolist() == [8, 1, 2, -inf, 4, 5]
+    assert X.bounds.high.tolist() == [inf, 1, 2, 3, 4, 5]
+
+
+def test_tables_without_limits_have_no_bounds(tmp_path):
+    assert read_matrix(write(tmp_path / "t.csv", WIDE)).bounds is None
+    table = WIDE.replace("2e-5", '"[2, 2]"')
+    assert read_matrix(write(tmp_path / "same.csv", table)).bounds is None
+
+
 def test_byte_order_mark_line_endings_blanks_and_quotes(tmp_path):
     text = '\ufeff,"a ",b,"c"\r\n x ,1.5,,"-3"\r\n\r\ny,0,2e-5,NA\r\n\r\n'
     check(read_matrix(write(tmp_path / "t.csv", text)))
@@ -217,6 +265,15 @@ BAD = [
     ("t.csv", ",a,b\nx,1,-\n", "holds '-'"),
     ("t.csv", ",a,b\nx,1,1_000\n", "holds '1_000'"),
     ("t.csv", ',a,b\nx,1,"2,5"\n', "a number; write decimals with a point"),
+    ("t.csv", ",a,b\nx,1,>high\n", "line 2, row 'x', column 'b' holds '>high', which is neither a "
+     "number nor a limit such as >8, <0.05, 8+ or [2, 4]"),
+    ("t.csv", ",a,b\nx,1,<\n", "nor a limit"),
+    ("t.csv", ",a,b\nx,1,A+\n", "nor a limit"),
+    ("t.csv", ",a,b\nx,1,[2;4]\n", "nor a limit"),
+    ("t.csv", ',a,b\nx,1,"[4, 2]"\n', "holds '[4, 2]', whose ends cross; write the smaller"),
+    ("t.csv", ",a,b\nx,1,2..4\n", "holds '2..4', which is not a number; correct it"),
+    ("t.csv", ",a,b\nx,1,>1e999\n", "is infinite"),
+    ("t.csv|user,item,rating", LONG + "z,9,a,>\n", "row 'z', column 'rating' holds '>'"),
     ("t.csv", ",a,b\nx,1,inf\n", "row 'x', column 'b' is infinite"),
     ("t.csv", ",a,b\nx,1,1e999\n", "is infinite"),
     ("t.csv", ",a,b\nx,,NA\n", "no observed entry"),

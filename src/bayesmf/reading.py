@@ -22,7 +22,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayesmf._errors import DataError, ModelError, nearest
-from bayesmf.data.observed import ObservedMatrix
+from bayesmf.data.bounds import Bounds
+from bayesmf.data.observed import Array, ObservedMatrix
 
 LARGE = 2_000_000_000  # bytes from which on a file is announced before it is read
 LONGEST = 200_000_000  # rows and columns together, beyond which a header must be wrong
@@ -36,6 +37,11 @@ _CORNERS = {"", "id", "index", "row", "name", "label", "unnamed: 0"}  # above la
 _NUL = "holds a NUL character, so this is not UTF-8 text; save it as such."
 _OBJECTS = "Python objects, which may run code and are never loaded; save numbers instead."
 _DECIMAL_COMMA = re.compile(r"[-+]?\d*,\d+(e[-+]?\d+)?", re.IGNORECASE)
+_FLOAT = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
+_LIMIT = re.compile(
+    rf"(?P<sign>[<>])=?\s*(?P<end>{_FLOAT})|(?P<least>{_FLOAT})\s*\+"
+    rf"|\[\s*(?P<low>{_FLOAT})\s*,\s*(?P<high>{_FLOAT})\s*\]"
+)
 _DAMAGED = (
     ValueError, TypeError, KeyError, IndexError, OverflowError, NotImplementedError, EOFError,
     zlib.error, zipfile.BadZipFile, gzip.BadGzipFile,
@@ -47,6 +53,14 @@ class Layout(NamedTuple):
 
     long: tuple[str, ...] | None  # columns of triples; otherwise the table is wide
     labels: str  # whether its first column holds labels
+
+
+class Reading(NamedTuple):
+    """What a cell says: a number, NaN if it is missing, or an interval and what stands for it."""
+
+    value: float
+    low: float
+    high: float
 
 
 def read_matrix(
@@ -61,7 +75,9 @@ def read_matrix(
         it is: .csv (commas), .tsv and .txt (tabs), .mtx (MatrixMarket), each also with .gz;
         .parquet; .npy (a dense array); .npz (one array, or what `scipy.sparse.save_npz` wrote). In
         sparse files the stored entries are the observed ones. The first row of a table names its
-        columns. Empty cells, NA, NaN, N/A, null and None are missing, in capitals or not.
+        columns. Empty cells, NA, NaN, N/A, null and None are missing, in capitals or not. In a
+        table of text >8, >=8 and 8+ are values that lie at 8 or above, <0.05 and <=0.05 the other
+        way round, and [2, 4] is one between the two; a model of normal noise reads them as such.
     long
         Names of the three columns of a table that hold row, column and value of one entry per line,
         as in "user,item,rating"; otherwise the table is wide.
@@ -157,6 +173,7 @@ class _Table:
         self._reader = csv.reader(lines, delimiter=delimiter, strict=True)
         self._rows = (row for row in self._reader if row)  # blank lines are left out
         self.header = [name.strip() for name in next(self._rows, [])]
+        self.intervals: dict[int, Reading] = {}  # by the number of the cell, as callers count
         if not self.header:
             raise DataError("the file is empty.")
 
@@ -175,8 +192,13 @@ class _Table:
                 )
             yield row
 
-    def numbers(self, cells: list[str], columns: list[str], row: str | None) -> list[float]:
-        """Cells of one row as floats, NaN where missing; complain of the first that is neither."""
+    def numbers(
+        self, cells: list[str], columns: list[str], row: str | None, first: int
+    ) -> list[float]:
+        """Cells of one row as floats, NaN where missing; complain of the first that is neither.
+
+        Limits and intervals are noted, by their numbers from ``first`` on.
+        """
         try:
             found = [math.nan if cell in _USUAL else float(cell) for cell in cells]
             if "_" not in "".join(cells):  # Python takes 1_000 for a number, others do not
@@ -184,16 +206,15 @@ class _Table:
         except ValueError:
             pass
         found = []
-        for cell, column in zip(cells, columns, strict=True):
+        for number, (cell, column) in enumerate(zip(cells, columns, strict=True), first):
             try:
-                found.append(_number(cell))
+                reading = _reading(cell)
             except ValueError:
                 where = f"line {self.line}, {'' if row is None else f'row {row.strip()!r}, '}"
-                what = f"{where}column {column!r} holds {cell.strip()[:40]!r}"
-                advice = "correct it, or leave the cell empty if it is missing"
-                if _DECIMAL_COMMA.fullmatch(cell.strip()):
-                    advice = "write decimals with a point"
-                raise DataError(f"{what}, which is not a number; {advice}.") from None
+                raise DataError(f"{where}column {column!r} {_complaint(cell.strip())}") from None
+            if reading.low < reading.high:
+                self.intervals[number] = reading
+            found.append(reading.value)
         return found
 
 
@@ -205,6 +226,48 @@ def _number(cell: str) -> float:
     if "_" in text:
         raise ValueError(text)
     return float(text)
+
+
+def _reading(cell: str) -> Reading:
+    """A cell as a number or an interval; a ValueError if it is neither."""
+    try:
+        value = _number(cell)
+        return Reading(value, value, value)
+    except ValueError:
+        match = _LIMIT.fullmatch(cell.strip())
+        if match is None:
+            raise
+    found = match.groupdict()
+    if found["low"] is not None:
+        low, high = float(found["low"]), float(found["high"])
+        if low > high:
+            raise ValueError(cell)
+        return Reading((low + high) / 2, low, high)
+    end = float(found["end"] or found["least"])
+    return Reading(end, -math.inf, end) if found["sign"] == "<" else Reading(end, end, math.inf)
+
+
+def _complaint(cell: str) -> str:
+    """What to say of a cell that cannot be read."""
+    what = f"holds {cell[:40]!r}, which is"
+    if _LIMIT.fullmatch(cell):
+        return f"holds {cell[:40]!r}, whose ends cross; write the smaller one first."
+    if cell.startswith(("<", ">", "[")) or cell.endswith("+"):
+        return f"{what} neither a number nor a limit such as >8, <0.05, 8+ or [2, 4]; correct it."
+    if _DECIMAL_COMMA.fullmatch(cell):
+        return f"{what} not a number; write decimals with a point."
+    return f"{what} not a number; correct it, or leave the cell empty if it is missing."
+
+
+def _bounded(X: ObservedMatrix, numbers: Array, intervals: dict[int, Reading]) -> ObservedMatrix:
+    """The matrix with intervals, by the numbers that its entries, in row order, had as cells."""
+    low, high = X.rows.values.copy(), X.rows.values.copy()
+    known = np.fromiter(intervals, dtype=np.int64)
+    order = np.argsort(numbers, kind="stable")
+    places = order[np.searchsorted(numbers, known, sorter=order)]
+    low[places] = [reading.low for reading in intervals.values()]
+    high[places] = [reading.high for reading in intervals.values()]
+    return replace(X, bounds=Bounds(low, high))
 
 
 def _read_text(path: Path, layout: Layout) -> ObservedMatrix:
@@ -257,25 +320,32 @@ def _wide(table: _Table, mode: str) -> ObservedMatrix:
     start = 0 if mode == "no" else 1  # the first column is kept as text until all is read
     columns, firsts, values, n = header[start:], [], array("d"), 0
     for cells in table:
-        values.extend(table.numbers(cells[start:], columns, cells[0] if start else None))
+        label = cells[0] if start else None
+        values.extend(table.numbers(cells[start:], columns, label, len(values)))
         firsts.append(cells[0].strip())
         n += 1
     if not n:
         raise DataError("there is no row below the column labels; add the values.")
-    matrix = np.asarray(values).reshape(n, len(columns))
+    matrix, width = np.asarray(values).reshape(n, len(columns)), len(columns)
+    intervals = table.intervals
     if mode == "auto" and header[0].casefold() not in _CORNERS:
         try:
-            first = [_number(cell) for cell in firsts]
+            first = [_reading(cell) for cell in firsts]
         except ValueError:  # a text, so they are labels
             pass
         else:
-            return ObservedMatrix.of(np.column_stack([first, matrix]), col_labels=header)
+            matrix = np.column_stack([[reading.value for reading in first], matrix])
+            intervals = {k + k // width + 1: reading for k, reading in intervals.items()}
+            places = enumerate(first)
+            intervals |= {i * (width + 1): r for i, r in places if r.low < r.high}
+            columns, start = header, 0
     if not columns:
         raise DataError(
             "there is no column of values; commas separate the cells of a .csv, tabs those of a "
             ".tsv or .txt."
         )
-    return ObservedMatrix.of(matrix, row_labels=firsts if start else None, col_labels=columns)
+    X = ObservedMatrix.of(matrix, row_labels=firsts if start else None, col_labels=columns)
+    return _bounded(X, np.flatnonzero(~np.isnan(matrix)), intervals) if intervals else X
 
 
 def _triples(table: _Table, names: Sequence[str]) -> ObservedMatrix:
@@ -290,10 +360,21 @@ def _triples(table: _Table, names: Sequence[str]) -> ObservedMatrix:
             raise DataError(f"line {table.line} has no {names[1 if row else 0]!r}; fill it in.")
         rows.append(row)
         cols.append(column)
-        values.extend(table.numbers([cells[k]], [names[2]], row))
+        values.extend(table.numbers([cells[k]], [names[2]], row, len(values)))
     if not rows:
         raise DataError("there is no row below the column labels; add the values.")
-    return ObservedMatrix.from_triples(rows, cols, np.asarray(values))
+    X = ObservedMatrix.from_triples(rows, cols, np.asarray(values))
+    return _bounded(X, _order(X, rows, cols, values), table.intervals) if table.intervals else X
+
+
+def _order(X: ObservedMatrix, rows: list[str], cols: list[str], values: array[float]) -> Array:
+    """Numbers of the triples that became entries, in row order."""
+    places = []
+    for side in (rows, cols):
+        known = {label: k for k, label in enumerate(dict.fromkeys(side))}
+        places.append(np.array([known[label] for label in side]))
+    found = np.argsort(places[0] * X.shape[1] + places[1], kind="stable")
+    return found[~np.isnan(np.asarray(values))[found]]
 
 
 def _places(names: Sequence[str], header: list[str]) -> list[int]:

@@ -509,3 +509,189 @@ def test_bad_comparisons_end_with_one_sentence(here, capsys, arguments, message)
     captured = capsys.readouterr()
     assert captured.out == "" and message in captured.err and captured.err.count("\n") == 1
     assert [path.name for path in here.iterdir()] == ["data.csv"]
+
+
+# --- Noise, errors and limits -------------------------------------------------------------------
+
+
+def numbers(path):
+    """A table of labels and numbers."""
+    head, *rows = cells(path)
+    return head, {label: [float(x) for x in row] for label, *row in rows}
+
+
+def run(capsys, *options):
+    """A quick fit of data.csv; what it printed, and its record."""
+    assert main(["fit", "data.csv", *QUICK, "--force", *options]) == 0
+    return capsys.readouterr().out, json.loads(Path("data-fit/run.json").read_text())
+
+
+@pytest.mark.filterwarnings("ignore::bayesmf._errors.ConvergenceWarning")
+def test_noise_of_rows_and_columns(here, capsys):
+    write("data.csv", small_matrix())
+    out, record = run(capsys, "--noise", "cols")
+    assert "(columns from " in out and "; noisiest: 'c" in out
+    assert record["noise"] == "cols" and record["files"][4] == "noise_cols.csv"
+    head, table = numbers("data-fit/noise_cols.csv")
+    assert head == ["label", "mean", "lower", "upper"] and list(table) == [
+        f"c{j}" for j in range(12)
+    ]
+    assert all(low < mean < high for mean, low, high in table.values())
+    worst = max(table, key=lambda name: table[name][0])
+    assert record["found"]["noise"]["cols"]["noisiest"][0] == worst
+    mf = BayesianMF("GGGA", 2, draws=20, burn_in=10, random_state=3, noise="cols")
+    np.testing.assert_allclose(
+        [mean for mean, *_ in table.values()],
+        mf.fit(small_matrix()).posterior_.noise().cols.mean,
+        rtol=1e-7,
+    )
+    out, record = run(capsys, "--noise", "both")
+    assert "(rows from " in out and "; columns from " in out
+    assert record["files"][4:6] == ["noise_rows.csv", "noise_cols.csv"]
+    out, record = run(capsys, "--noise", "equal")
+    assert sorted(p.name for p in Path("data-fit").iterdir()) == sorted(FILES)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--model", "TGGW"], ["Student-t noise of scale ", " degrees of freedom"]),
+        (["--model", "NGG"], ["Negative binomial noise of size "]),
+        (["--model", "OGGW", "--biases"], ["Ordinal likelihood with cut points at "]),
+        (["--upper", "8"], ["entries (", "%) are known to lie at or beyond a limit"]),
+        (["--lower=1", "--upper", "8", "--model", "TGGA"], ["at or beyond a limit"]),
+    ],
+)
+def test_likelihoods_tell_what_they_found(here, capsys, options, words):
+    values = small_matrix()
+    write("data.csv", np.clip(values, 0, 4) if "OGGW" in options else values)
+    out, record = run(capsys, *options)
+    assert all(word in out for word in words), out
+    count = record["found"]["beyond_a_limit"]
+    if "--upper" in options:
+        low = 1 if "--lower=1" in options else -np.inf
+        assert count == np.sum((values >= 8) | (values <= low)) > 0
+        assert record["upper"] == 8
+        completed, upper = (read_matrix(f"data-fit/{name}.csv") for name in ("completed", "upper"))
+        gaps = np.isnan(values)
+        assert (completed.to_array()[gaps] <= 8).all() and (upper.to_array() <= 8).all()
+    else:
+        assert count == 0
+    if "OGGW" in options:
+        assert len(record["found"]["cuts"]) == 4 and "categories 0, 1, 2, 3, 4" in out
+
+
+def test_limits_in_the_table_itself(here, capsys):
+    Path("data.csv").write_text(',a,b\nx,1,>8\ny,"[2, 4]",3\nz,2,5\n')
+    out, record = run(capsys)
+    assert "1 entries (16.7%) are known to lie at or beyond" in out
+    assert "1 entries (16.7%) are known to lie between two" in out
+    assert record["upper"] is None and "upper=[inf, 8.0]" in record["resolved"]
+    assert main(["report", "data-fit", "--output", "page.html", "--quiet"]) == 0
+    assert "no use for limits" in refused(
+        capsys, "fit", "data.csv", "--model", "PGG", "--output", "new"
+    )
+
+
+@pytest.mark.filterwarnings("ignore::bayesmf._errors.ConvergenceWarning")
+@pytest.mark.parametrize("name", ["errors", "weights"])
+def test_known_errors(here, capsys, name):
+    values = small_matrix()
+    write("data.csv", values)
+    known = np.random.default_rng(0).uniform(0.5, 2.0, values.shape)
+    backwards = [f"r{i}" for i in range(16, -1, -1)]  # labels tell which is which
+    write("known.csv", known[::-1], rows=backwards)
+    out, record = run(capsys, f"--{name}", "known.csv")
+    assert "times the known errors" in out and record[name] == "known.csv"
+    mf = BayesianMF("GGGA", 2, draws=20, burn_in=10, random_state=3)
+    expected = mf.fit(values, **{name: np.round(known, 8)}).predict()
+    found, gaps = read_matrix("data-fit/completed.csv").to_array(), np.isnan(values)
+    np.testing.assert_allclose(found[gaps], expected[gaps], rtol=1e-3)
+    assert main(["report", "data-fit", "--output", "page.html", "--quiet"]) == 0
+
+
+def test_limits_in_files(here, capsys):
+    values = small_matrix()
+    write("data.csv", values)
+    Path("some.csv").write_text(",c3,c0\nlimit,6,7\n")
+    _, record = run(capsys, "--upper", "some.csv")
+    beyond = np.sum(values[:, 3] >= 6) + np.sum(values[:, 0] >= 7)
+    assert record["found"]["beyond_a_limit"] == beyond > 0 and record["upper"] == "some.csv"
+    write("all.csv", np.where(values > 9, values, 99.0))
+    _, record = run(capsys, "--upper", "all.csv")
+    assert record["found"]["beyond_a_limit"] == np.sum(values > 9) > 0
+    long = ["row,col,value", *(f"r{i},c{j},{values[i, j]}" for i in range(17) for j in range(12))]
+    Path("data.csv").write_text("\n".join(long).replace("nan", ""))
+    _, record = run(capsys, "--long", "row,col,value", "--upper", "some.csv")
+    assert record["found"]["beyond_a_limit"] == beyond
+
+
+KNOWN = {
+    "a zero": ("a,b\nx,0,1\ny,1,1\n", "--errors", "errors: row 'x', column 'a' is 0; every"),
+    "a minus": ("a,b\nx,1,1\ny,1,-2\n", "--weights", "weights: row 'y', column 'b' is -2"),
+    "a gap": ("a,b\nx,1,\ny,1,1\n", "--errors", "errors: row 'x', column 'b' is missing"),
+    "a stranger": ("a,b\nx,1,1\nz,1,1\n", "--errors", "k.csv: row 'z' is not in the data"),
+    "an interval": ("a,b\nx,1,<2\ny,1,1\n", "--errors", "'b' is an interval; write one number"),
+    "a column": ("a,q\nx,8,8\n", "--upper", "k.csv: column 'q' is not in the data"),
+    "a cell": ("a,b\nx,8,1\ny,8,8\n", "--upper", "'b' is 2, beyond its own upper limit 1"),
+    "a text": ("a,b\nx,8,high\n", "--upper", "k.csv: line 2, row 'x', column 'b' holds 'high'"),
+    "no file": (None, "--upper", "k.csv: there is no such file"),
+}
+
+
+@pytest.mark.parametrize("case", KNOWN)
+def test_files_that_do_not_fit_the_data(here, capsys, case):
+    content, option, message = KNOWN[case]
+    Path("data.csv").write_text(TABLE)
+    if content is not None:
+        Path("k.csv").write_text("," + content)
+    assert message in refused(capsys, "fit", "data.csv", option, "k.csv", "--output", "new")
+    assert not Path("new").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--lower", "3", "--upper", "2"], "lower limit 3 is not below the upper one, 2"),
+        (["--upper", "8", "--model", "PGG"], "with Gaussian and Student-t likelihoods"),
+        (["--noise", "rows", "--model", "OGGW"], "with Gaussian and Student-t likelihoods"),
+        (["--upper", "8", "--center", "global"], "limits, counts and categories stay"),
+    ],
+)
+def test_options_that_do_not_fit_the_model(here, capsys, options, message):
+    Path("data.csv").write_text(TABLE)
+    assert message in refused(capsys, "fit", "data.csv", "--output", "new", *options)
+
+
+def test_limits_must_be_finite(capsys):
+    with pytest.raises(SystemExit):
+        main(["fit", "data.csv", "--upper", "inf"])
+    assert "must be a finite number or a file" in capsys.readouterr().err
+
+
+def test_heaps_are_told_and_nothing_is_decided(here, capsys):
+    rng = np.random.default_rng(0)
+    values = rng.normal(0.0, 20.0, (20, 10)).round(2)
+    write("data.csv", values.clip(-25.5, 30.25))
+    out, record = run(capsys)
+    notes = [note for note in record["notes"] if "exactly" in note]
+    assert len(notes) == 2 and "--upper 30.25 says so" in notes[0]
+    assert "--lower=-25.5 says so" in notes[1] and notes[0] in out
+    assert record["upper"] is None and "Censored" not in record["resolved"]
+    for option in ("--upper=30.25", "--lower=-25.5"):
+        assert not any("exactly" in note for note in run(capsys, option)[1]["notes"])
+    write("data.csv", rng.integers(1, 6, (20, 10)))  # ratings
+    assert not any("exactly" in note for note in run(capsys)[1]["notes"])
+    counts = rng.poisson(rng.gamma(0.5, 20.0, (20, 10)))  # many zeros, but no limit
+    write("data.csv", counts)
+    assert np.mean(counts == 0) > 0.05
+    assert not any("exactly" in note for note in run(capsys)[1]["notes"])
+
+
+def test_letters_of_likelihoods_are_listed(capsys):
+    assert main(["models"]) == 0
+    out = capsys.readouterr().out
+    assert "ordinal likelihood: ordered categories" in out and "as in OGG, OGGU" in out
+    assert main(["models", "--json"]) == 0
+    rows = {row["name"]: row["letters"] for row in json.loads(capsys.readouterr().out)}
+    assert "T" in rows["GGGW"] and "N" not in rows["GGGW"] and "N" in rows["PGG"]

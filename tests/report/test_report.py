@@ -10,6 +10,7 @@ import re
 import shutil
 import sys
 import tempfile
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from html.parser import HTMLParser
@@ -19,12 +20,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bayesmf._errors import DataError
+from bayesmf import BayesianMF, ObservedMatrix
+from bayesmf._errors import ConvergenceWarning, DataError
 from bayesmf.posterior.diagnostics import Diagnosis
 from bayesmf.report import (
     Diagnostic,
     Factor,
     Histogram,
+    Levels,
     RankingRow,
     ReportData,
     Surprise,
@@ -32,6 +35,7 @@ from bayesmf.report import (
     write,
 )
 from bayesmf.report.axes import Axis
+from bayesmf.report.gather import describe
 from bayesmf.report.markup import duration, embed, number, percent, places_for, tag, with_error
 
 HOSTILE = [
@@ -325,6 +329,75 @@ def test_missing_numbers_are_dashes():
     assert "Error (MSE)" not in everything_missing
 
 
+def levels(labels: list[str], spread: float = 1.0) -> list[Levels]:
+    """Noise of some columns, the first of them measured badly."""
+    means = np.geomspace(1.0 + 3 * spread, 1.0, len(labels)).tolist()
+    listed = [(name, m, 0.9 * m, 1.2 * m) for name, m in zip(labels, means, strict=True)]
+    return [Levels("columns", len(labels) + 3, 1.0, listed, "the known errors")]
+
+
+def test_noise_of_rows_and_columns():
+    built = build(fake(noise=levels(HOSTILE + DRUGS)))
+    reader = Reader(built)
+    assert re.findall(r'<section id="(\w+)"', built) == [*SECTIONS[:6], "noise", *SECTIONS[6:]]
+    said = "".join(reader.words)
+    assert "These columns are measured badly" in said and "The unit is the known errors." in said
+    assert f"Of {len(HOSTILE + DRUGS) + 3} columns the noisiest and the most precise" in said
+    assert said.count("erlotinib: ") == 1  # what pointing at it tells
+    assert [t for t, _ in reader.seen].count("script") == 2
+    even = build(ReportData("x", noise=levels(DRUGS, 0.0)))
+    assert "All columns are measured about equally well" in even
+    assert "<section" not in build(ReportData("x", noise=[Levels("rows", 0, 1.0, [])]))
+
+
+@pytest.mark.parametrize("options", [{"noise": "both"}, {}])
+def test_a_fit_says_who_is_measured_badly(options):
+    rng = np.random.default_rng(0)
+    sd = np.where(np.arange(70) == 5, 9.0, 0.5)
+    X = rng.normal(size=(30, 1)) @ rng.normal(size=(1, 70)) + sd * rng.normal(size=(30, 70))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        mf = BayesianMF("GGG", 1, draws=20, burn_in=20, random_state=0, **options).fit(X)
+    found = describe(mf, ObservedMatrix.of(X))["noise"]
+    if not options:
+        assert found == []
+        return
+    rows, cols = found
+    assert (rows.side, rows.total, len(rows.levels)) == ("rows", 30, 30)
+    assert (cols.side, cols.total, len(cols.levels)) == ("columns", 70, 60)
+    assert cols.levels[0][0] == "5" and cols.levels[0][2] > cols.typical
+    means = [level[1] for level in cols.levels]
+    assert means == sorted(means, reverse=True)
+    Reader(build(ReportData("x", noise=found)))
+
+
+@pytest.mark.parametrize(
+    ("model", "quantities"),
+    [
+        ("OGG", ["cut 1", "cut 2"]),
+        ("TGG", ["degrees of freedom", "noise precision"]),
+        ("NGG", ["size"]),
+    ],
+)
+def test_what_belongs_to_a_likelihood_is_among_the_quantities(model, quantities):
+    X = np.clip(np.random.default_rng(0).poisson(1.0, (12, 9)), 0, 2).astype(float)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        mf = BayesianMF(model, 1, draws=20, burn_in=20, random_state=0).fit(X)
+    parts = describe(mf, ObservedMatrix.of(X))
+    assert set(quantities) <= {row.quantity for row in parts["diagnostics"]}
+    assert parts["noise"] == []
+    assert f">{quantities[0]}<" in build(ReportData("x", **parts))
+
+
+def test_known_limits_are_no_longer_a_warning():
+    X = np.random.default_rng(0).normal(size=(20, 10)).clip(None, 0.5)
+    for upper in (None, 0.5):
+        mf = BayesianMF("GGG", 1, draws=5, burn_in=5, random_state=0).fit(X, upper=upper)
+        said = " ".join(describe(mf, ObservedMatrix.of(X))["warnings"])
+        assert ("probably capped" in said) == (upper is None)
+
+
 def test_matrices_must_fit_together():
     with pytest.raises(DataError, match="one shape"):
         build(ReportData("x", mean=np.ones((2, 3)), std=np.ones((3, 2))))
@@ -420,7 +493,7 @@ def browser(tmp_path_factory) -> Iterator:
 @pytest.fixture
 def tab(browser, tmp_path) -> Iterator:
     """The full report, loaded afresh; nothing may be on the console afterwards."""
-    visit(browser, fake(), tmp_path)
+    visit(browser, fake(noise=levels(HOSTILE + DRUGS)), tmp_path)
     yield browser
     assert browser.get_log("browser") == []
 
@@ -624,8 +697,10 @@ def odd_reports() -> Iterator[ReportData]:
         factors=[Factor(nan, [("r", nan)], [("c", -1.0)])],
         diagnostics=[Diagnostic("q", nan, nan, nan, nan, nan)],
     )  # fmt: skip
+    noise = [("a" * 99, 1e9, 1e8, 1e10), ("b", nan, nan, nan), ("c", 1e-9, 0.0, 1e-8)]
     yield ReportData(
-        "far apart", mean=[[1e-9, 1e9]], histogram=Histogram([1e-9, 1.0, 1e9], [1, 10**9]),
+        "far apart", mean=[[1e-9, 1e9]], noise=[Levels("rows", 3, 1.0, noise)],
+        histogram=Histogram([1e-9, 1.0, 1e9], [1, 10**9]),
         ranking=[RankingRow("A", mse=1e-9, mse_error=1e-12), RankingRow("B", mse=1e9)],
         rank_curves={"A": [(1, 1e-9, 1e-8), (2, 1e9, None)]},
     )  # fmt: skip

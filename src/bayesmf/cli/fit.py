@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bayesmf._errors import ConvergenceWarning, DataError, ModelError, nearest
+from bayesmf.cli import _found, _known
 from bayesmf.cli._tools import command, positive
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from bayesmf.posterior.diagnostics import Summary
 
 FILES = ("completed.csv", "std.csv", "lower.csv", "upper.csv", "posterior.nc", "run.json")
+_WRITTEN = (*FILES[:4], *_found.NOISE_FILES.values(), *FILES[4:])  # in order, all that may be there
 _SCREENED = 100_000  # cells that are looked at for the verdict
 # Cells of a spreadsheet that begin like this are taken for formulas; negative numbers are not.
 _FORMULA = re.compile(r"[=+@\t]|-(?!\d+\.?\d*$)")
@@ -35,15 +37,26 @@ Examples:
   bayesmf fit drugs.csv
   bayesmf fit ratings.csv --long user,item,rating --model GGGA --rank auto --biases
   bayesmf fit counts.mtx --model PGG --rank 5 --set a=0.5 --seed 1 --output counts-fit
+  bayesmf fit ic50.csv --upper 8 --noise cols
+  bayesmf fit rates.csv --errors standard-errors.csv
+  bayesmf fit stars.csv --model OGGW --biases
 
 DATA is a wide table with labels in its first row and first column (.csv, .tsv, .txt, also with
 .gz, or .parquet), a table of triples (--long), .npy, .npz, .mtx, or a name that bayesmf datasets
 lists. Empty cells, NA and NaN are missing; in sparse files the stored entries are observed.
+In tables of text >8, 8+, <0.05 and [2, 4] are values that lie there or farther, or between.
+
+The first letter of a model is its likelihood: G normal noise, T Student-t (outliers), O ordered
+categories, P and N counts, B zeros and ones; bayesmf models lists which go with which priors.
+--upper 8 says that an instrument shows nothing above 8: entries of 8 may be any larger value.
+--noise cols finds out which columns are measured badly; --errors says how well each entry was.
 
 The folder gets completed.csv (gaps filled with posterior means, observed cells unchanged), std.csv
 (predictive standard deviations, noise included), lower.csv and upper.csv (central predictive
-intervals), posterior.nc (all draws; needs bayesmf[arviz]) and run.json (how it was made). In the
-CSV files a quote is put before labels that a spreadsheet would take for a formula."""
+intervals), noise_rows.csv and noise_cols.csv (if they have their own), posterior.nc (all draws;
+needs bayesmf[arviz]) and run.json (how it was made). Predictions are of what would be reported,
+never beyond a limit. In the CSV files a quote is put before labels that a spreadsheet would
+take for a formula."""
 
 
 def _whole(least: int, *others: int) -> Callable[[str], int]:
@@ -102,6 +115,16 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "--biases": {"action": "store_true", "help": "add a mean and effects of rows and columns"},
     "--center": {"choices": ("none", "global", "rows", "cols", "both"), "default": "none", "help":
         "averages to take off before and put back after (default: none)"},
+    "--noise": {"choices": _known.NOISE, "help":
+        "whether all cells have the same noise, or each row, each column or both their own "
+        "(default: as the model says)"},
+    "--errors": {"metavar": "FILE", "help":
+        "known standard deviations of the entries, up to a common factor: a table like DATA"},
+    "--weights": {"metavar": "FILE", "help": "the same as weights, the inverse squares of errors"},
+    "--lower": {"type": _known.limit, "metavar": "X", "help":
+        "a limit: values at or below it lie anywhere there; a number, or a file with one row of "
+        "limits, one for each column, or with one for each cell"},
+    "--upper": {"type": _known.limit, "metavar": "X", "help": "the same for values at or above"},
     "--set": {"type": _setting, "action": "append", "default": [], "metavar": "NAME=VALUE", "help":
         "a hyperparameter, such as lambda=0.1; may be repeated"},
     "--level": {"type": _share, "default": 0.9, "help": "of the intervals (default: 0.9)"},
@@ -136,12 +159,16 @@ def _fit(options: argparse.Namespace) -> int:
     changes = _changes(options)
     begin = time.perf_counter()
     X = read_matrix(options.data, long=options.long, labels=options.row_labels)
+    X, limits = _known.with_errors(X, vars(options)), _known.limits(X, vars(options))
     with _told(options.output), _new_folder(target, options.output, options.force) as folder:
-        estimator = _sample(options, X, changes)
-        _write_tables(folder, X, estimator, options.level)
+        estimator = _sample(options, X, changes, limits)
+        means = _write_tables(folder, X, estimator, options.level)
+        _write_noise(folder, X, estimator, options.level)
         record = _record(options, X, estimator, changes)
+        record["fit_mse"] = float(((means - X.rows.values) ** 2).mean())
         record["notes"] += _save(folder / "posterior.nc", estimator)
-        record["files"] = [name for name in FILES[:-1] if (folder / name).exists()] + ["run.json"]
+        names = (name for name in _WRITTEN[:-1] if (folder / name).exists())
+        record["files"] = [*names, "run.json"]
         record["seconds"]["all"] = time.perf_counter() - begin
         text = json.dumps(record, indent=1, allow_nan=False)
         (folder / "run.json").write_text(text + "\n", encoding="utf-8")
@@ -164,11 +191,15 @@ def _changes(options: argparse.Namespace) -> dict[str, Any]:
             what = f"{options.model} has no hyperparameter {name!r}; it has {', '.join(known)}."
             raise ModelError(what + nearest(name, known))
     changes = {k: np.array(v) if isinstance(v, list) else v for k, v in options.set}
-    as_model(options.model, changes, options.biases)
+    limits = {name: getattr(options, name) for name in _known.LIMITS}
+    numbers = [None if isinstance(limit, str) else limit for limit in limits.values()]
+    as_model(options.model, changes, options.biases, options.noise, (numbers[0], numbers[1]))
     return changes
 
 
-def _sample(options: argparse.Namespace, X: ObservedMatrix, changes: dict[str, Any]) -> BayesianMF:
+def _sample(
+    options: argparse.Namespace, X: ObservedMatrix, changes: dict[str, Any], limits: dict[str, Any]
+) -> BayesianMF:
     from bayesmf.estimators import BayesianMF
 
     loud = not (options.quiet or options.json)
@@ -177,12 +208,13 @@ def _sample(options: argparse.Namespace, X: ObservedMatrix, changes: dict[str, A
     estimator = BayesianMF(
         options.model, options.rank, draws=options.draws, burn_in=options.burn_in,
         thin=options.thin, chains=options.chains, hyperparameters=changes, biases=options.biases,
-        center=options.center, random_state=options.seed, n_jobs=options.jobs, progress=loud,
+        noise=options.noise, center=options.center, random_state=options.seed,
+        n_jobs=options.jobs, progress=loud,
     )  # fmt: skip
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the verdict is printed anyway
         try:
-            return estimator.fit(X)
+            return estimator.fit(X, **limits)
         except MemoryError:
             size = f"{options.data} with {X.shape[0]} x {X.shape[1]} cells"
             raise DataError(f"{size} does not fit into memory; fit a part of it.") from None
@@ -209,7 +241,7 @@ def _check_target(target: Path, shown: str, force: bool) -> None:
     found = sorted(path.name for path in target.iterdir())
     if found and not force:
         raise DataError(f"The folder {shown} is not empty; name another, or add --force.")
-    strange = [name for name in found if name not in FILES or "run.json" not in found]
+    strange = [name for name in found if name not in _WRITTEN or "run.json" not in found]
     if strange:
         raise DataError(
             f"The folder {shown} holds {strange[0]!r}, which is not of a fit, so it is not "
@@ -244,7 +276,8 @@ def _new_folder(target: Path, shown: str, force: bool) -> Iterator[Path]:
     shutil.rmtree(old, ignore_errors=True)
 
 
-def _write_tables(folder: Path, X: ObservedMatrix, estimator: BayesianMF, level: float) -> None:
+def _write_tables(folder: Path, X: ObservedMatrix, estimator: BayesianMF, level: float) -> Array:
+    """Write the tables; returns the predictions at the observed cells."""
     import numpy as np
 
     tail = (1 - level) / 2
@@ -253,6 +286,7 @@ def _write_tables(folder: Path, X: ObservedMatrix, estimator: BayesianMF, level:
     _write_table(folder / "completed.csv", X, mean, X.to_array())
     for name, table in (("std", std), ("lower", lower), ("upper", upper)):
         _write_table(folder / f"{name}.csv", X, table, nothing)
+    return mean[X.triples()[:2]]
 
 
 def _write_table(path: Path, X: ObservedMatrix, table: Array, observed: Array) -> None:
@@ -265,6 +299,23 @@ def _write_table(path: Path, X: ObservedMatrix, table: Array, observed: Array) -
             pairs = zip(values.tolist(), seen.tolist(), strict=True)
             cells = [f"{v:.8g}" if math.isnan(x) else repr(x).removesuffix(".0") for v, x in pairs]
             writer.writerow([label, *cells])
+
+
+def _write_noise(folder: Path, X: ObservedMatrix, estimator: BayesianMF, level: float) -> None:
+    """The noise of every row and column, where they have their own."""
+    if "noise_precision" not in estimator.posterior_.draws:
+        return
+    noise = estimator.posterior_.noise(level)
+    for interval, labels, name in zip(
+        (noise.rows, noise.cols), X.names(), _found.NOISE_FILES.values(), strict=True
+    ):
+        if interval is None:
+            continue
+        with (folder / name).open("w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow(["label", *interval._fields])
+            for label, *numbers in zip(labels, *interval, strict=True):
+                writer.writerow([_harmless(label), *(f"{number:.8g}" for number in numbers)])
 
 
 def _harmless(label: str) -> str:
@@ -292,7 +343,10 @@ def _record(
     posterior = estimator.posterior_
     settings = posterior.settings
     likelihood = posterior.model.likelihood
-    asked = ("seed", "biases", "center", "level", "output", "long", "row_labels")
+    asked = (
+        "seed", "biases", "noise", "errors", "weights", "lower", "upper", "center", "level",
+        "output", "long", "row_labels",
+    )  # fmt: skip
     record = {
         "kind": "fit", "data": options.data, "shape": X.shape, "observed": X.n_observed,
         "fingerprint": X.fingerprint(), "model": options.model,
@@ -305,6 +359,7 @@ def _record(
         **{name: getattr(options, name) for name in asked},
         "likelihood": likelihood.name,
         "noise_sd": likelihood.noise_sd(posterior.likelihood_values()),
+        "found": _found.found(posterior, X, options.level),
         "train_mse": float(posterior.train_mse[:, settings["burn_in"] :].mean()),
         "interrupted": posterior.interrupted,
         "notes": [*_notes(options, X), *posterior.notes],
@@ -326,6 +381,7 @@ def _notes(options: argparse.Namespace, X: ObservedMatrix) -> Iterable[str]:
             f"The first column, {X.col_labels[0]!r}, holds numbers only and was read as values; "
             "--row-labels yes makes it labels."
         )
+    yield from _heaps(options, X)
     full = X.cols.counts > 0
     starts = X.cols.indptr[:-1][full]
     low, high = (f.reduceat(X.cols.values, starts) for f in (np.minimum, np.maximum))
@@ -333,6 +389,23 @@ def _notes(options: argparse.Namespace, X: ObservedMatrix) -> Iterable[str]:
     if same.size:
         first = same[0] if X.col_labels is None else repr(X.col_labels[same[0]])
         yield f"{same.size} of the columns have one value throughout; column {first} is the first."
+
+
+def _heaps(options: argparse.Namespace, X: ObservedMatrix) -> Iterator[str]:
+    """What limits the data may have, where none are given and the model could take them."""
+    from bayesmf.data.inspection import heaps
+    from bayesmf.model.presets import as_model
+
+    limited = X.bounds is not None or options.lower is not None or options.upper is not None
+    if limited or not as_model(options.model, None).likelihood.takes_limits:
+        return
+    counts = bool((X.rows.values >= 0).all() and (X.rows.values % 1 == 0).all())
+    for heap in heaps(X):
+        if counts and heap.side == "lower":
+            continue  # no count is below zero
+        end = repr(heap.end).removesuffix(".0")
+        sign = "=" if end.startswith("-") else " "
+        yield f"{heap}; if they were cut off there, --{heap.side}{sign}{end} says so to the model."
 
 
 def _diagnosis(summary: Summary) -> dict[str, Any]:
@@ -375,15 +448,7 @@ def _summary(record: dict[str, Any]) -> Iterator[str]:
         f"{record['model']}, rank {record['rank']}{chosen}; {record['chains']} x {record['draws']} "
         f"draws, seed {record['seed']}, {record['seconds']['all']:.1f} s."
     )
-    noise = record["noise_sd"]
-    yield (
-        (
-            f"{record['likelihood']} noise"
-            if noise is None
-            else f"Noise of standard deviation {noise:.4g}"
-        )
-        + f"; mean squared error on the observed cells {record['train_mse']:.4g}."
-    )
+    yield from _found.words(record)
     yield " ".join([record["diagnosis"]["verdict"], *record["diagnosis"]["advice"]])
     yield from (f"Note: {note}" for note in record["notes"])
     yield (

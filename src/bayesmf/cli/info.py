@@ -7,6 +7,7 @@ import json
 import os
 import platform
 import time
+from collections.abc import Iterator
 from typing import Any
 
 from bayesmf.cli._tools import command
@@ -17,6 +18,13 @@ _OPTIONAL = {
     "distributed": "Dask clusters",
 }  # fmt: skip
 
+_LETTERS = {
+    "G": "normal noise", "T": "normal noise with outliers",
+    "C": "values of which some are known up to a limit or an interval only",
+    "O": "ordered categories, such as ratings", "B": "zeros and ones, of which ones are rare",
+    "N": "counts that spread more than Poisson's", "P": "counts",
+}  # fmt: skip
+
 
 def add(commands: Any) -> None:
     """Add the commands of this module."""
@@ -25,7 +33,8 @@ def add(commands: Any) -> None:
          "Matrices are looked for in the folder that BAYESMF_DATA names, then in the cache."),
         ("models", _models, "list the models, their settings and what each is good for",
          "A setting is changed with bayesmf fit --set name=value; none means that the rank\n"
-         "or the data decide."),
+         "or the data decide. The first letter of a name stands for the likelihood and may be\n"
+         "exchanged, as in TGGW or NGG; the list ends with all letters."),
         ("doctor", _doctor, "check the installation and tell what a bug report should say",
          "Ends with 1 if the check failed."),
     ):  # fmt: skip
@@ -65,6 +74,7 @@ def _models(options: argparse.Namespace) -> int:
             "name": name, "likelihood": row.likelihood.name, "rows": _prior(preset(name).rows),
             "columns": _prior(preset(name).cols), "support": _support(preset(name)),
             "hyperparameters": hyperparameters(name), "good_for": row.good_for,
+            "letters": _fitting(name),
         }
         for name, row in PRESETS.items()
     ]  # fmt: skip
@@ -78,7 +88,31 @@ def _models(options: argparse.Namespace) -> int:
         sides = f"rows and columns {left}" if left == right else f"rows {left}, columns {right}"
         print(f"{'':5} {row['likelihood']} likelihood, {row['support']}; {sides}")
         print(f"{'':5} {settings}")
+    print("\n".join(_letters()))
     return 0
+
+
+def _letters() -> Iterator[str]:
+    """The likelihoods, their letters, and the models whose first letter they may take."""
+    from bayesmf.model.presets import LETTERS, PRESETS
+
+    yield "\nThe first letter may be that of another likelihood:"
+    for letter, likelihood in LETTERS.items():
+        names = [name for name in PRESETS if letter in _fitting(name)]
+        about = _LETTERS.get(letter, likelihood.needs)
+        yield f"{letter:5} {likelihood.name} likelihood: {about}"
+        settings = ", ".join(f"{k}={_setting(v)}" for k, v in likelihood.hyperparameters().items())
+        if settings:
+            yield f"{'':5} {settings}"
+        yield f"{'':5} as in {', '.join(f'{letter}{name[1:]}' for name in names)}"
+
+
+def _fitting(name: str) -> list[str]:
+    """Letters of the likelihoods under which the priors of a model can be drawn."""
+    from bayesmf.model.presets import LETTERS, preset
+
+    sides = type(preset(name).rows), type(preset(name).cols)
+    return [letter for letter, known in LETTERS.items() if all(map(known().fits, sides))]
 
 
 def _support(model: Any) -> str:

@@ -31,12 +31,14 @@ def add(commands: Any) -> None:
 
 
 def _report(options: argparse.Namespace) -> int:
+    from bayesmf.cli._known import with_errors
     from bayesmf.reading import read_matrix
 
     folder = Path(options.run_folder)
     record = _record(folder)
     data = options.data or record["data"]
     X = read_matrix(data, long=record.get("long"), labels=record.get("row_labels") or "auto")
+    X = with_errors(X, record)
     path = Path(options.output) if options.output else folder / "report.html"
     if record["kind"] == "fit":
         _of_fit(folder, record, X, path, Path(data).name)

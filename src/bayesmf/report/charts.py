@@ -19,12 +19,13 @@ from bayesmf.report.axes import (
     style,
     words,
 )
-from bayesmf.report.data import KINDS, Histogram, RankingRow, Surprise
+from bayesmf.report.data import KINDS, Histogram, Levels, RankingRow, Surprise
 from bayesmf.report.markup import Html, finite, number, percent, tag
 
 WIDTH = 360.0
 DASHES = (None, "7 3", "2 3", "9 3 2 3", "12 4")
 GAP = 14.0  # between labels of lines
+STEP = 16.0  # between lines of a list
 Curve = Sequence[tuple[int, float, float | None]]
 
 
@@ -141,6 +142,41 @@ def surprise_dot(surprise: Surprise, reach: float) -> Html:
         mark("semi-nonnegative", value, 12, 3.6),
     ]
     return tag("svg", *parts, viewBox="0 0 120 24", class_="dot small", aria_hidden="true")
+
+
+def noise(data: Levels) -> Html:
+    """The noise of rows or columns, one under the other, each with its interval."""
+    known = [level for level in data.levels if all(finite(x) is not None for x in level[1:])]
+    ends = [data.typical, *(x for level in known for x in level[1:])]
+    low, high = min(ends), max(ends)
+    log = low > 0 and high > DECADE * low
+    low, high = (low / 1.1, high * 1.1) if log else limits(ends)
+    left = 20 + 6.4 * max((len(short(level[0])) for level in known), default=0)
+    bottom = 24 + STEP * len(known)
+    x = Axis(low, high, left, WIDTH - 14, log)
+    parts = []
+    for tick in x.ticks(5):
+        parts.append(line(x(tick), 16, x(tick), bottom, "grid"))
+        parts.append(words(x(tick), bottom + 15, label(tick), "tick", text_anchor="middle"))
+    parts.append(words((left + x.end) / 2, bottom + 33, "noise", "name", text_anchor="middle"))
+    parts.append(line(x(data.typical), 14, x(data.typical), bottom, "ideal"))
+    for k, (name, mean, least, most) in enumerate(known):
+        y = 24 + STEP * (k + 0.5)
+        told = f"{name}: {number(mean)} ({number(least)} to {number(most)})"
+        drawn = [
+            tag("title", told),
+            words(left - 8, y + 4, short(name), "tick", text_anchor="end"),
+            line(x(least), y, x(most), y, "range"),
+            mark("real", x(mean), y, 3.2),
+        ]
+        parts.append(tag("g", *drawn))
+    worst, best = known[0], known[-1]
+    about = (
+        f"Noise of {len(known)} {data.side} with intervals: the noisiest is {worst[0]} with "
+        f"{number(worst[1])}, the most precise {best[0]} with {number(best[1])}; a typical one has "
+        f"{number(data.typical)}."
+    )
+    return drawing(WIDTH, bottom + 38, about, parts)
 
 
 def key(kind: str) -> Html:

@@ -61,6 +61,17 @@ class Factor:
 
 
 @dataclass(frozen=True)
+class Levels:
+    """The noise of rows or columns, from the noisiest to the most precise, in 90 % intervals."""
+
+    side: str  # "rows" or "columns"
+    total: int  # of which some in the middle may be left out
+    typical: float
+    levels: Sequence[tuple[str, float, float, float]]  # label, mean, low, high
+    unit: str = ""  # in which the noise is measured, where it is not that of the data
+
+
+@dataclass(frozen=True)
 class Diagnostic:
     """How well the chains agree about one quantity; a `Diagnosis` will do too."""
 
@@ -117,6 +128,7 @@ class ReportData:
     values: npt.ArrayLike | None = None  # the data, for observed cells; else ``mean`` stands in
 
     surprises: Sequence[Surprise] = ()
+    noise: Sequence[Levels] = ()  # of rows, of columns, where they have noise of their own
     factors: Sequence[Factor] = ()
     diagnosis: str = ""  # a paragraph
     diagnostics: Sequence[Diagnostic | Diagnosis] = ()

@@ -11,12 +11,14 @@ from bayesmf._versions import versions
 from bayesmf.data.inspection import inspect
 from bayesmf.data.observed import ObservedMatrix
 from bayesmf.estimators import BayesianMF
-from bayesmf.report import Factor, Histogram, ReportData, Surprise, write
+from bayesmf.likelihoods import Censored
+from bayesmf.report import Factor, Histogram, Levels, ReportData, Surprise, write
 
 LARGEST = 300  # rows and columns of the matrix that are drawn
 SURPRISES = 15
 LOADINGS = 8  # names shown for each side of a factor
 FACTORS = 6
+NOISY, PRECISE = 40, 20  # rows or columns whose noise is shown, if there are more
 
 
 def write_fit(
@@ -48,13 +50,14 @@ def describe(mf: BayesianMF, X: ObservedMatrix) -> dict[str, Any]:
         "row_labels": [labels[0][i] for i in rows],
         "col_labels": [labels[1][j] for j in cols],
         "histogram": _histogram(X.rows.values),
-        "warnings": inspect(X),
+        "warnings": inspect(X, isinstance(mf.posterior_.model.likelihood, Censored)),
         "note": left_out,
         "mean": mean[part],
         "std": std[part],
         "observed": ~np.isnan(values[part]),
         "values": values[part],
         "surprises": _surprises(values, mean, std, low, high, labels),
+        "noise": _noise(mf, X, labels),
         "factors": _factors(mf, labels),
         "diagnosis": " ".join([summary.verdict, *summary.advice]),
         "diagnostics": summary.quantities,
@@ -86,6 +89,26 @@ def _surprises(
         if outside[i, j] > 0:
             numbers = (float(x[i, j]) for x in (values, mean, low, high))
             found.append(Surprise(labels[0][i], labels[1][j], *numbers))
+    return found
+
+
+def _noise(mf: BayesianMF, X: ObservedMatrix, labels: tuple[list[str], list[str]]) -> list[Levels]:
+    """The noise of rows and columns, where they have their own: the noisiest come first."""
+    if "noise_precision" not in mf.posterior_.draws:
+        return []
+    noise, found = mf.posterior_.noise(), []
+    unit = "" if X.errors is None else "the known errors"
+    for side, interval, names in zip(
+        ("rows", "columns"), (noise.rows, noise.cols), labels, strict=True
+    ):
+        if interval is None:
+            continue
+        order = np.argsort(-interval.mean, kind="stable")
+        if order.size > NOISY + PRECISE:
+            order = np.append(order[:NOISY], order[-PRECISE:])
+        levels = [(names[i], *(float(part[i]) for part in interval)) for i in order]
+        typical = float(np.median(interval.mean))
+        found.append(Levels(side, interval.mean.size, typical, levels, unit))
     return found
 
 

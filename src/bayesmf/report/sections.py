@@ -9,7 +9,7 @@ import numpy as np
 
 from bayesmf.posterior.diagnostics import ESS_LIMIT, RHAT_LIMIT
 from bayesmf.report import charts, tables
-from bayesmf.report.data import KINDS, Factor, ReportData
+from bayesmf.report.data import KINDS, Factor, Levels, ReportData
 from bayesmf.report.markup import Child, Html, finite, join, number, percent, tag, text
 
 OPEN = 4  # factors shown at once; the others unfold
@@ -260,6 +260,42 @@ def largest_surprises(data: ReportData) -> Html | None:
     return join(paragraph(hint, "hint"), tables.surprises(data.surprises))
 
 
+def noise(data: ReportData) -> Html | None:
+    """Which rows and columns are measured badly, and which well."""
+    known = [side for side in data.noise if any(finite(level[1]) for level in side.levels)]
+    if not known:
+        return None
+    hint = (
+        "Noise is what the factors do not explain, as a standard deviation. A dot is that of one "
+        "row or column, a bar its 90 % interval; the dashed line is the noise of a typical one."
+    )
+    shown = [
+        tag("figure", tag("figcaption", _badly(side), class_="head"), charts.noise(side),
+            tag("figcaption", _shown(side)))
+        for side in known
+    ]  # fmt: skip
+    return join(paragraph(hint, "hint"), tag("div", *shown, class_="side"))
+
+
+def _badly(side: Levels) -> str:
+    """A headline: whether some are clearly worse than a typical one."""
+    if any(low > side.typical for _, _, low, _ in side.levels):
+        return f"These {side.side} are measured badly"
+    return f"All {side.side} are measured about equally well"
+
+
+def _shown(side: Levels) -> str:
+    """Under a drawing: the worst, and how many are left out."""
+    name, mean, low, high = side.levels[0]
+    times = f"{number(mean / side.typical, 2)} times that of a typical one" if side.typical else ""
+    said = f"The noisiest is {name}: {number(mean)} ({number(low)} to {number(high)}), {times}."
+    said += f" The unit is {side.unit}." if side.unit else ""
+    if len(side.levels) < side.total:
+        said += f" Of {side.total} {side.side} the noisiest and the most precise are shown, "
+        said += f"{len(side.levels)} in all."
+    return said
+
+
 def factors(data: ReportData) -> Html | None:
     """The aligned factors, with the rows and columns that weigh most in each."""
     if not data.factors:
@@ -369,6 +405,7 @@ SECTIONS = {
     "calibration": ("Calibration", calibration),
     "matrix": ("The completed matrix", completed_matrix),
     "surprises": ("Largest surprises", largest_surprises),
+    "noise": ("Who is measured badly", noise),
     "factors": ("Factors", factors),
     "trust": ("Can it be trusted", trust),
     "repeat": ("To repeat this", repeat),

@@ -1,0 +1,114 @@
+"""What is known of entries besides their values, from files: errors, weights and limits."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from typing import TYPE_CHECKING, Any
+
+from bayesmf._errors import DataError
+
+if TYPE_CHECKING:
+    from bayesmf.data.observed import Array, ObservedMatrix
+
+NOISE = ("equal", "rows", "cols", "both")
+LIMITS = ("lower", "upper")
+
+
+def limit(text: str) -> float | str:
+    """A type of options: a number, or the name of a file."""
+    try:
+        number = float(text)
+    except ValueError:
+        return text
+    if not math.isfinite(number):
+        raise argparse.ArgumentTypeError(f"must be a finite number or a file, not {text!r}")
+    return number
+
+
+def with_errors(X: ObservedMatrix, asked: dict[str, Any]) -> ObservedMatrix:
+    """The matrix with the errors or weights that were asked for, if any."""
+    from bayesmf.data.errors import known_errors
+    from bayesmf.reading import read_matrix
+
+    found = {}
+    for name in ("errors", "weights"):
+        if path := asked.get(name):
+            table = _refuse_limits(read_matrix(path, **_layout(path, asked)), path)
+            found[name] = _aligned(table, X, path)
+    return known_errors(X, **found)
+
+
+def limits(X: ObservedMatrix, asked: dict[str, Any]) -> dict[str, Any]:
+    """Limits of the values: numbers, or arrays of the columns or the cells out of files."""
+    found = {name: asked.get(name) for name in LIMITS}
+    return {
+        name: _limits_of(X, value, asked) if isinstance(value, str) else value
+        for name, value in found.items()
+    }
+
+
+def _limits_of(X: ObservedMatrix, path: str, asked: dict[str, Any]) -> Array:
+    import numpy as np
+
+    from bayesmf.reading import read_matrix
+
+    try:
+        table = read_matrix(path, **_layout(path, asked))
+    except DataError:
+        if not asked.get("long"):
+            raise
+        table = read_matrix(path)  # of a table of triples the limits of columns may be wide
+    _refuse_limits(table, path)
+    if table.shape[0] == 1:
+        _, j, values = table.triples()
+        found = np.full(X.shape[1], np.nan)
+        found[_places(table, X, path, 1)[j]] = values
+        return found
+    return _aligned(table, X, path).to_array()
+
+
+def _layout(path: str, asked: dict[str, Any]) -> dict[str, Any]:
+    """How a table is laid out: as the data are."""
+    from bayesmf.reading import TABLES, suffix_of
+
+    if suffix_of(path) not in TABLES:
+        return {}
+    return {"long": asked.get("long"), "labels": asked.get("row_labels") or "auto"}
+
+
+def _refuse_limits(table: ObservedMatrix, path: str) -> ObservedMatrix:
+    if table.bounds is not None:
+        i, j, _ = (part[table.bounds.places][0] for part in table.triples())
+        raise DataError(f"{path}: {table.cell_name(i, j)} is an interval; write one number.")
+    return table
+
+
+def _aligned(table: ObservedMatrix, X: ObservedMatrix, path: str) -> ObservedMatrix:
+    """A table in the shape and order of the data, by its labels where both have some."""
+    from bayesmf.data.observed import ObservedMatrix
+
+    i, j, values = table.triples()
+    rows, cols = (_places(table, X, path, axis) for axis in (0, 1))
+    names = X.row_labels, X.col_labels
+    return ObservedMatrix.from_triples(rows[i], cols[j], values, X.shape, *names)
+
+
+def _places(table: ObservedMatrix, X: ObservedMatrix, path: str, axis: int) -> Array:
+    """Positions in the data of the rows (0) or columns (1) of a table."""
+    import numpy as np
+
+    name = ("row", "column")[axis]
+    theirs, ours = ((m.row_labels, m.col_labels)[axis] for m in (table, X))
+    if theirs is None or ours is None:
+        if table.shape[axis] != X.shape[axis]:
+            raise DataError(
+                f"{path} has {table.shape[axis]} {name}s, but the data have {X.shape[axis]}; give "
+                "one for each."
+            )
+        return np.arange(X.shape[axis])
+    known = {str(label): k for k, label in enumerate(ours)}
+    for label in theirs:
+        if str(label) not in known:
+            raise DataError(f"{path}: {name} {label!r} is not in the data; correct or remove it.")
+    return np.array([known[str(label)] for label in theirs])
