@@ -18,10 +18,19 @@ from pkgutil import resolve_name
 import pytest
 
 import bayesmf
-from bayesmf import PRESETS, ConvergenceWarning, hyperparameters, metrics, priors, splits
+from bayesmf import (
+    PRESETS,
+    ConvergenceWarning,
+    ModelError,
+    hyperparameters,
+    metrics,
+    preset,
+    priors,
+    splits,
+)
 from bayesmf.cli import parser as command_parser
 from bayesmf.datasets import loaders
-from bayesmf.model.presets import PAPER
+from bayesmf.model.presets import LETTERS, PAPER
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -30,7 +39,13 @@ SAYS = {
     "docs/estimators.md": "GGGA: 2 chains",
     "docs/compare.md": "with rank 2",
     "docs/adding-a-prior.md": "StudentT(degrees=3.0, scale=1.0)",
+    "docs/adding-a-likelihood.md": "rate 4.0",
+    "docs/likelihoods/normal.md": "common factor of the errors",
+    "docs/which-noise.md": "noisiest columns [29 28 27]",
 }
+
+
+NOISE_FIGURES = ROOT / "examples" / "_noise_figures.py"
 
 
 def name_of(page: Path) -> str:
@@ -164,6 +179,48 @@ def test_the_readme_lists_every_preset_with_its_likelihood():
     assert rows == [(name, row.likelihood.name) for name, row in PRESETS.items()]
 
 
+LETTERED = re.compile(r"^\| (\w) \| ((?:\w+, )*\w+) \|", re.MULTILINE)
+
+
+def test_names_of_models_are_listed_under_every_letter():
+    page = (ROOT / "docs" / "likelihoods" / "index.md").read_text()
+    listed = {letter: set(names.split(", ")) for letter, names in LETTERED.findall(page)}
+    assert set(listed) == set(LETTERS)
+    for letter, names in listed.items():
+        for other in {letter + name[1:] for name in PRESETS}:
+            if other in names:
+                assert preset(other).likelihood.letter == letter
+            else:
+                with pytest.raises(ModelError):
+                    preset(other)
+
+
+def test_the_tables_of_likelihoods_say_what_the_code_says():
+    row = re.compile(r"^\| \[?`(\w+)(?:\(\))?`(?:\]\S+)? \| (\w) \|(.*)\|$", re.MULTILINE)
+    for page in (ROOT / "README.md", ROOT / "docs" / "likelihoods" / "index.md"):
+        found = row.findall(re.sub(r"\(lower, upper, noise\)", "()", page.read_text()))
+        assert [letter for _, letter, _ in found] == list("GTCOPNB"), page
+        for name, letter, rest in found:
+            kind = getattr(bayesmf, name)
+            assert kind.letter == letter
+            assert ("| no |" in rest) != kind.takes_biases, (page, name)
+
+
+def test_pictures_of_the_noise_are_those_that_the_script_draws(tmp_path):
+    pytest.importorskip("matplotlib", reason="the pictures are drawn with matplotlib")
+    page = (ROOT / "docs" / "which-noise.md").read_text()
+    assert f"python {name_of(NOISE_FIGURES)}" in page
+    done = subprocess.run(
+        [sys.executable, str(NOISE_FIGURES), "--quick", "--output", str(tmp_path)],
+        capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    named = re.findall(r"\]\(images/(noise-\w+\.svg)\)", page)
+    assert sorted(named) == sorted(path.name for path in tmp_path.iterdir())
+    for name in named:
+        assert (ROOT / "docs" / "images" / name).stat().st_size < 100_000
+
+
 def test_the_readme_is_short():
     text = (ROOT / "README.md").read_text()
     assert len(text.splitlines()) < 140
@@ -177,6 +234,15 @@ def test_files_and_modules_that_pages_name_exist(page):
         assert (ROOT / path).exists(), path
     for name in re.findall(r"`(bayesmf(?:\.\w+)+)", text):
         assert resolve_name(name), name
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_options_of_commands_that_pages_name_exist(page):
+    known = command_parser()._subparsers._group_actions[0].choices
+    for name, rest in re.findall(r"\bbayesmf (\w+)([^`#\n]*)", page.read_text()):
+        if name in known:
+            options = {option for a in known[name]._actions for option in a.option_strings}
+            assert set(re.findall(r"--[a-z][a-z-]*", rest)) <= options, (name, rest)
 
 
 def test_the_rooms_of_the_architecture_are_those_of_the_code():
