@@ -53,6 +53,7 @@ class Part(NamedTuple):
     repeats: int = 5  # rounds, if nothing else is asked
     pages: tuple[str, ...] = ()  # that quote its own file, between the markers of its name
     readme: bool = False  # whether the README quotes it in short, between such markers
+    data: tuple[str, ...] = DATASETS  # matrices to choose from
     kept: str = ""  # key of its own file whose matrices are kept when others are run
     module: str = ""  # where it is not the name of the part
 
@@ -77,6 +78,18 @@ PARTS = {
     "exponents": Part("growth with rows, columns, entries and rank"),
     "fetching": Part("what fetching ahead brings", repeats=3, pages=("docs/performance.md",)),
     "gdsc": Part("held-out error on GDSC beside the published one"),
+    "likelihoods": Part(
+        "a sweep under every likelihood beside the plain one", pages=("docs/performance.md",)
+    ),
+    "noise": Part(
+        "held-out scores of likelihoods beside SMURFF and myFM", takes=("models", "data"),
+        data=("methylation", "gdsc", "ccle", "ccle_ec50", "movielens", "u1", "u3", "overlap"),
+        pages=("docs/which-noise.md",), kept="scores",
+    ),
+    "simulated": Part(
+        "whether likelihoods find what simulated data were made with",
+        pages=("docs/which-noise.md",),
+    ),
     "versions": Part(
         "sweeps and starts of two source trees", takes=("other", "models", "ranks", "data")
     ),
@@ -228,9 +241,10 @@ def check(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
         if not all(key in PARTS[name].takes for name in args.parts):
             takers = ", ".join(name for name, part in PARTS.items() if key in part.takes)
             parser.error(f"--{key} is for {takers} alone")
+    matrices = {matrix: None for name in args.parts for matrix in PARTS[name].data}
     for name in args.data:
-        if name not in DATASETS:
-            parser.error(f"no data {name!r}; there are {', '.join(DATASETS)}")
+        if name not in matrices:
+            parser.error(f"no data {name!r}; there are {', '.join(matrices)}")
     if args.json and len(args.parts) != 1:
         parser.error("--json is for one part")
 

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from bayesmf import ObservedMatrix, Problem, chain, preset
+from bayesmf import Model, ObservedMatrix, Problem, chain, preset
 
 WARM_UP = 5  # sweeps after the first one that are not timed, fewer if they take a second
 SHORT_RUN = 5  # sweeps in a peer's short run
@@ -27,14 +27,15 @@ class Timer(Protocol):
         """Return the best round in "ms", and what else is known."""
 
 
-class PresetTimer:
+class ModelTimer:
     """Times batches of sweeps of one chain that goes on and on."""
 
     def __init__(
-        self, X: ObservedMatrix, name: str, rank: int, threads: int, batch: float = BATCH_SECONDS
-    ) -> None:
+        self, X: ObservedMatrix, model: Model, rank: int, threads: int,
+        batch: float = BATCH_SECONDS,
+    ) -> None:  # fmt: skip
         begin = time.perf_counter()
-        problem = Problem.of(X, preset(name), rank, threads=threads)
+        problem = Problem.of(X, model, rank, threads=threads)
         self._states = chain(problem, random_state=0)
         self._state = next(self._states)
         self.first_call = time.perf_counter() - begin
@@ -65,6 +66,15 @@ class PresetTimer:
             "sweeps_per_batch": self.sweeps,
             "first_call_seconds": self.first_call,
         }
+
+
+class PresetTimer(ModelTimer):
+    """The same of a preset."""
+
+    def __init__(
+        self, X: ObservedMatrix, name: str, rank: int, threads: int, batch: float = BATCH_SECONDS
+    ) -> None:
+        super().__init__(X, preset(name), rank, threads, batch)
 
 
 class RunTimer:
