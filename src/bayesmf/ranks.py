@@ -96,8 +96,8 @@ def cross_validate(
     for train, (rows, cols, values) in parts:
         posterior = sample_whole(
             train, model, n_components, cells=(rows, cols),
-            random_state=np.random.SeedSequence(seed), keep=kept_for(model.likelihood.resolve(train)),
-            **options,
+            random_state=np.random.SeedSequence(seed),
+            keep=kept_for(model.likelihood.resolve(train)), **options,
         )  # fmt: skip
         errors.append(mse(values, expected(posterior, (rows, cols))))
     return errors

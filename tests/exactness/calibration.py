@@ -7,14 +7,14 @@ pointwise binomial bands are widened until an exact recursion says that a unifor
 them anywhere with the probability asked for (after Säilynoja, Bürkner and Vehtari, 2022).
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 
 import numpy as np
 from scipy import optimize, stats
 
 from bayesmf.sampler.run import chain
-from tests.exactness.simulation import MASKS, Joint, standard_error, with_values
+from tests.exactness.simulation import MASKS, Joint, standard_error
 from tests.helpers.verdicts import seeded
 
 MASKS["calibration"] = np.array(
@@ -90,12 +90,17 @@ class Calibration:
 
 
 def _quantities(problem, state, rng):
-    """Noise precision or mean rate, a new value of a cell not observed, and the log density."""
+    """Own variables or mean rate, a new value of a cell not observed, and the log density.
+
+    Of a variable with many numbers it is the first.
+    """
     values = (state.U, state.V, state.rows, state.cols, state.shared, state.noise, state.biases)
     U, V = state.predictors()
     mean = U[HELD_OUT[0]] @ V[HELD_OUT[1]]
-    cell = problem.model.likelihood.sample(np.asarray(mean), state.noise, rng)
-    first = {name.replace("_", " "): float(value) for name, value in state.noise.items()}
+    place = tuple(np.array([k]) for k in HELD_OUT)
+    cell = problem.model.likelihood.law(np.array([mean]), state.noise, place, 1.0).sample(rng)[0]
+    own = {name: np.ravel(value)[0] for name, value in state.noise.items()}
+    first = {name.replace("_", " "): float(value) for name, value in own.items()}
     return (first or {"mean rate": (state.U @ state.V.T).mean()}) | {
         "held-out cell": float(cell),
         "log density": problem.model.log_joint(problem.X, *values),
@@ -105,8 +110,7 @@ def _quantities(problem, state, rng):
 def _posed(joint, number):
     """A true state, and the problem that its data pose."""
     truth = joint.prior_state(number)
-    X = with_values(joint.problem.X, joint.draw_data(truth))
-    return truth, replace(joint.problem, X=X)
+    return truth, joint.posed(joint.draw_data(truth))
 
 
 def _spacing(joint):

@@ -7,7 +7,17 @@ from typing import NamedTuple
 import numpy as np
 
 from bayesmf import preset
-from bayesmf.likelihoods import Gaussian, Poisson
+from bayesmf.data.bounds import Bounds
+from bayesmf.data.observed import ObservedMatrix
+from bayesmf.likelihoods import (
+    BernoulliPoisson,
+    Censored,
+    Gaussian,
+    NegativeBinomial,
+    Ordinal,
+    Poisson,
+    StudentT,
+)
 from bayesmf.model.biases import Biases
 from bayesmf.model.model import Model
 from bayesmf.model.presets import PRESETS
@@ -48,12 +58,26 @@ DATA = {
 FEW_ROWS = Data((3, 8), 0.8, 3, empty=False)  # without any row, the others do not span the factors
 
 
+def as_it_is(X: ObservedMatrix) -> ObservedMatrix:
+    return X
+
+
+def exact(X: ObservedMatrix) -> tuple[None, None]:
+    return None, None
+
+
 class Case(NamedTuple):
-    """A model, its plain densities (by rank and resolved model), and whether its scale moves."""
+    """A model, its plain densities (by rank and resolved model), and whether its scale moves.
+
+    ``prepare`` turns counts into data that the likelihood takes; ``bounds`` are the intervals that
+    entries of these stand for.
+    """
 
     model: Model
     plain: Callable[[int, Model], joint.Plain]
     moves: bool = True
+    prepare: Callable[[ObservedMatrix], ObservedMatrix] = as_it_is
+    bounds: Callable[[ObservedMatrix], tuple] = exact
 
 
 def named(name: str, moves: bool = True, **hyper) -> Case:
@@ -78,7 +102,7 @@ def biased(case: Case, *hyper: float) -> Case:
     def plain(K: int, resolved: Model) -> joint.Plain:
         return case.plain(K, resolved)._replace(biases=astuple(resolved.biases))
 
-    return Case(model, plain, case.moves)
+    return case._replace(model=model, plain=plain)
 
 
 def custom_counts(rows, cols, plain: joint.Plain) -> Case:
@@ -193,4 +217,127 @@ VOLUME_AND = {
         Volume(gamma=0.02),
         lambda K: joint.Plain(WIDE, joint.volume(0.02)),
     ),
+}
+
+
+# --- Other likelihoods
+
+
+def replaced(X: ObservedMatrix, change: Callable) -> ObservedMatrix:
+    """The same cells with other values."""
+    i, j, values = X.triples()
+    return ObservedMatrix.from_triples(i, j, change(values), X.shape)
+
+
+def with_errors(X: ObservedMatrix) -> ObservedMatrix:
+    i, j, _ = X.triples()
+    return replace(X, errors=0.5 + (3 * i + 5 * j) % 7 / 4)
+
+
+LOWER, UPPER = 2.0, 6.0
+
+
+def limits(X: ObservedMatrix) -> tuple[np.ndarray, np.ndarray]:
+    """What values at or beyond the two limits stand for."""
+    values = X.rows.values
+    low = np.where(values >= UPPER, UPPER, np.where(values <= LOWER, -np.inf, values))
+    return low, np.where(values <= LOWER, LOWER, np.where(values >= UPPER, np.inf, values))
+
+
+def thirds(X: ObservedMatrix) -> tuple[np.ndarray, np.ndarray]:
+    """Of three values one is exact, one lies in an interval, one above or below its number."""
+    values = X.rows.values
+    low, high = values.copy(), values.copy()
+    low[1::3], high[1::3] = low[1::3] - 0.5, high[1::3] + 1.0
+    low[2::6], high[2::6] = low[2::6] + 0.25, np.inf
+    low[5::6], high[5::6] = -np.inf, high[5::6] - 0.25
+    return low, high
+
+
+def with_intervals(X: ObservedMatrix) -> ObservedMatrix:
+    return replace(X, bounds=Bounds(*thirds(X)))
+
+
+def varied(base: str, likelihood, data: joint.DataDensity, **more) -> Case:
+    """A preset with another likelihood."""
+    case = named(base)
+    model = replace(case.model, likelihood=likelihood, name=base)
+
+    def plain(K: int, resolved: Model) -> joint.Plain:
+        return case.plain(K, resolved)._replace(data=data)
+
+    return Case(model, plain, case.moves, **more)
+
+
+NOISE = {"alpha": 2.0, "beta": 0.5, "shape_alpha": 3.0, "shape_beta": 0.4, "shape_least": 1.5}
+DOF = {"dof_alpha": 3.0, "dof_beta": 0.3, "dof_least": 2.1}
+UNEQUAL = joint.gaussian(2.0, 0.5, (3.0, 0.4, 1.5), (3.0, 0.3, 2.1))
+KNOWN = {"prepare": with_errors}
+LIMITED = {"bounds": limits}
+BOTH = {"rows": True, "cols": True}
+
+
+def unequal(base: str, kind: type[Gaussian] = Gaussian, *, more=None, **sides) -> Case:
+    own = DOF if kind is StudentT else {}
+    return varied(base, kind(**NOISE, **own, **sides), UNEQUAL, **(more or {}))
+
+
+def censored(base: str, kind: type[Gaussian] = Gaussian, **sides) -> Case:
+    own = DOF if kind is StudentT else {}
+    noise = kind(**NOISE, **own, **sides)
+    return varied(base, Censored(LOWER, UPPER, noise), UNEQUAL, **LIMITED)
+
+
+def categories(base: str, number: int) -> Case:
+    def few(X: ObservedMatrix) -> ObservedMatrix:
+        return replaced(X, lambda values: np.minimum(values // 2, number - 1))
+
+    return varied(base, Ordinal(number, spread=1.5), joint.ordinal(1.5), prepare=few)
+
+
+def present(X: ObservedMatrix) -> ObservedMatrix:
+    return replaced(X, lambda values: (values > 2).astype(float))
+
+
+LIKELIHOODS = {
+    "GGG-rows": unequal("GGG", rows=True),
+    "GLL-cols": unequal("GLL", cols=True),
+    "GGGW-both": unequal("GGGW", **BOTH),
+    "GEE-both": unequal("GEE", **BOTH),
+    "GL21-rows": unequal("GL21", rows=True),
+    "GVG-both": unequal("GVG", **BOTH),
+    "GVnG-both": unequal("GVnG", **BOTH),
+    "GGG-both-biases": biased(unequal("GGG", **BOTH)),
+    "GGG-errors": unequal("GGG", more=KNOWN),
+    "GEE-errors": unequal("GEE", more=KNOWN),
+    "GVG-errors": unequal("GVG", more=KNOWN),
+    "GGGW-errors-both": unequal("GGGW", more=KNOWN, **BOTH),
+    "GGG-errors-biases": biased(unequal("GGG", more=KNOWN)),
+    "GGG-student": unequal("GGG", StudentT),
+    "GEE-student": unequal("GEE", StudentT),
+    "GVG-student": unequal("GVG", StudentT),
+    "GVnG-student-rows": unequal("GVnG", StudentT, rows=True),
+    "GGGW-student-both": unequal("GGGW", StudentT, **BOTH),
+    "GGG-student-errors": unequal("GGG", StudentT, more=KNOWN),
+    "GGG-student-biases": biased(unequal("GGG", StudentT, cols=True)),
+    "GGG-censored": censored("GGG"),
+    "GEE-censored-both": censored("GEE", **BOTH),
+    "GVG-censored": censored("GVG"),
+    "GGGW-censored-student": censored("GGGW", StudentT, rows=True),
+    "GGG-censored-biases": biased(censored("GGG")),
+    "GGG-censored-intervals": varied(
+        "GGG", Gaussian(**NOISE), UNEQUAL, prepare=with_intervals, bounds=thirds
+    ),
+    "GEE-censored-intervals-student": varied(
+        "GEE", StudentT(**NOISE, **DOF), UNEQUAL, prepare=with_intervals, bounds=thirds
+    ),
+    "GGG-ordinal": categories("GGG", 4),
+    "GGGW-ordinal": categories("GGGW", 2),
+    "GEE-ordinal": categories("GEE", 2),
+    "GVG-ordinal": categories("GVG", 4),
+    "GGG-ordinal-biases": biased(categories("GGG", 4)),
+    "PGG-negbin": varied("PGG", NegativeBinomial(3.0, 0.2), joint.negative_binomial(3.0, 0.2)),
+    "PGGG-negbin": varied("PGGG", NegativeBinomial(), joint.negative_binomial(2.0, 0.1)),
+    "PGG-presence": varied("PGG", BernoulliPoisson(), joint.presence, prepare=present),
+    "PGGG-presence": varied("PGGG", BernoulliPoisson(), joint.presence, prepare=present),
 }

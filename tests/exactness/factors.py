@@ -1,13 +1,15 @@
 """Checks of the factors: from the terms of their priors, and out of the running kernels."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from unittest import mock
 
 import numpy as np
 from scipy import stats
 
 from bayesmf.kernels import counts, entries, rows, volume
-from bayesmf.likelihoods.base import CountData, Fit
+from bayesmf.likelihoods import BernoulliPoisson
+from bayesmf.likelihoods.base import CountData, Weights
 from bayesmf.priors import (
     Volume,
 )
@@ -119,10 +121,10 @@ def check_support(s: Setup, index: int, side, nonnegative: bool) -> None:
 
 
 def check_factors(s: Setup) -> None:
-    data = working(s)
-    if isinstance(data, CountData):
+    if isinstance(s.work, CountData):
         return check_gamma_factors(s)
-    tau = data.precision
+    assert s.work.weights == Weights(), "the terms alone do not say what weights do"
+    tau = s.work.precision
     for index in (0, 1):
         side = s.problem.side(s.state, index)
         terms = side.prior.terms(side.values, side.rank)
@@ -132,12 +134,6 @@ def check_factors(s: Setup) -> None:
 
 
 # --- The same, out of the running kernels
-
-
-def working(s: Setup):
-    """Working data of the state, less its biases."""
-    fit = Fit(s.problem.X, s.state.U, s.state.V)
-    return s.model.likelihood.working(fit, s.state.noise, Stream(seed_words(0)))
 
 
 class Draws:
@@ -221,7 +217,7 @@ class Draws:
             ),
             mock.patch.multiple(volume, **last),
         ):
-            working(self.s).draw(self.side, Stream(seed_words(0)))
+            self.s.work.draw(self.side, Stream(seed_words(0)))
 
 
 def check_kernels(s: Setup) -> None:
@@ -242,9 +238,11 @@ def check_kernels(s: Setup) -> None:
 
 
 def split(s: Setup) -> np.ndarray:
-    """A random split of the counts over the factors (cells, K)."""
-    K = s.data.rank
-    return s.rng.multinomial(s.cells[2].astype(int), np.full(K, 1 / K))
+    """A random split of the counts over the factors (cells, K); of random ones, if only present."""
+    K, counts = s.data.rank, s.cells.values.astype(int)
+    if isinstance(s.model.likelihood, BernoulliPoisson):
+        counts = counts * (1 + s.rng.poisson(1.5, counts.size))
+    return s.rng.multinomial(counts, np.full(K, 1 / K))
 
 
 def check_gamma_factors(s: Setup) -> None:
@@ -253,24 +251,32 @@ def check_gamma_factors(s: Setup) -> None:
         side = s.problem.side(s.state, index)
         sums = np.zeros(side.U.shape)
         np.add.at(sums, s.cells[index], Z)
-        conditional = CountData(s.X, (sums, sums)).conditional(side, 1)
+        conditional = replace(s.work, sums=(sums, sums)).conditional(side, 1)
         X = moved_entries(s, side.U, True)
         change = conditional.log_density(X) - conditional.log_density(side.U)
-        s.compare(s.state, with_factors(s.state, index, X), change.sum(), Z=Z)
+        latent = {**s.latent, "Z": Z}
+        s.compare(s.state, with_factors(s.state, index, X), change.sum(), latent=latent)
+
+
+def split_weights(s: Setup) -> np.ndarray:
+    """Probabilities of the factors at every cell (cells, K), as the kernel weighs them."""
+    (i, j), K = s.cells[:2], s.data.rank
+    w = np.empty((i.size, K))
+    for t in range(i.size):
+        counts._weights(s.state.U[i[t]], s.state.V[j[t]], K, w[t])
+    return w / w.sum(axis=1, keepdims=True)
 
 
 def check_split(s: Setup) -> None:
     """The split's probabilities, as the kernel weighs them, are those of the joint with Z."""
-    i, j, R = s.cells
-    U, V, K = s.state.U, s.state.V, s.data.rank
+    R = s.cells.values
+    U, V = s.state.U, s.state.V
     old, new = split(s), split(s)
-    w = np.empty((R.size, K))
-    for t in range(R.size):
-        counts._weights(U[i[t]], V[j[t]], K, w[t])
-    w /= w.sum(axis=1, keepdims=True)
+    w = split_weights(s)
     log_p = [stats.multinomial.logpmf(Z, R.astype(int), w).sum() for Z in (old, new)]
-    before = s.joints(s.state, Z=old)
-    s.equal(before, s.joints(s.state, Z=new), log_p[1] - log_p[0])
+    before = s.joints(s.state, latent={**s.latent, "Z": old})
+    after = s.joints(s.state, latent={**s.latent, "Z": new})
+    s.equal(before, after, log_p[1] - log_p[0])
     # What remains after the split is the likelihood of the counts themselves.
     s.equal(before, s.joints(s.state), -log_p[0])
     sums = split_counts(s.X.rows, U, V, Stream(seed_words(0)))

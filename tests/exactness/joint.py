@@ -10,39 +10,183 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import stats
+from scipy import special, stats
 
 from tests.exactness.added import ADDED
 
 Density = Callable[[np.ndarray, dict[str, Any]], float]
-DataDensity = Callable[[np.ndarray, np.ndarray, dict[str, Any]], float]
+
+
+class Cells(NamedTuple):
+    """Observed cells: rows, columns, values; known errors, and intervals where there are any."""
+
+    i: np.ndarray
+    j: np.ndarray
+    values: np.ndarray
+    errors: np.ndarray | float = 1.0
+    low: np.ndarray | None = None
+    high: np.ndarray | None = None
+
+
+DataDensity = Callable[[Cells, np.ndarray, dict[str, Any]], float]
 
 
 def gamma_log_density(x, shape, rate) -> float:
     return float(np.sum(stats.gamma.logpdf(x, shape, scale=1 / np.asarray(rate))))
 
 
-def gaussian(shape: float = 1.0, rate: float = 1.0) -> DataDensity:
-    """Values about their means, and the noise precision."""
+def gamma_above(x, shape, rate, least) -> float:
+    """Gamma restricted to numbers above the least."""
+    law = stats.gamma(shape, scale=1 / rate)
+    return float(law.logpdf(x) - law.logsf(least)) if x > least else -np.inf
 
-    def density(values, means, own) -> float:
-        tau = own["noise_precision"]
-        return (
-            gamma_log_density(tau, shape, rate) + stats.norm.logpdf(values, means, tau**-0.5).sum()
-        )
+
+def log_between(law, low, high) -> np.ndarray:
+    """Log probabilities of intervals under a symmetric law about zero."""
+    flip = low > 0
+    low, high = np.where(flip, -high, low), np.where(flip, -low, high)
+    low, high = law.logcdf(low), law.logcdf(high)
+    return high + np.log1p(-np.exp(low - high))
+
+
+def cell_precision(cells: Cells, own: dict[str, Any]) -> np.ndarray:
+    """Precisions of the observed cells but for the weights that are drawn."""
+    found = own["noise_precision"] * np.asarray(cells.errors) ** -2.0
+    if "noise_rows" in own:
+        found = found * own["noise_rows"][cells.i]
+    if "noise_cols" in own:
+        found = found * own["noise_cols"][cells.j]
+    return np.broadcast_to(found, cells.values.shape)
+
+
+def gaussian(
+    shape: float = 1.0, rate: float = 1.0, levels=(2.0, 0.5, 2.0), dof=(2.0, 0.1, 2.0)
+) -> DataDensity:
+    """Normal or Student values about their means, and the variables of the noise.
+
+    ``levels`` and ``dof`` are shape, rate and least value of what governs the precisions of a side
+    and of the degrees of freedom. Latent values "y" and weights "w" are integrated out unless they
+    are given among the own variables.
+    """
+
+    def density(cells, means, own) -> float:
+        total = gamma_log_density(own["noise_precision"], shape, rate)
+        for side in ("noise_rows", "noise_cols"):
+            if side in own:
+                s = own[f"{side}_shape"]
+                total += gamma_above(s, *levels) + gamma_log_density(own[side], s, s)
+        precision = cell_precision(cells, own)
+        law = stats.norm()
+        if "dof" in own:
+            nu = own["dof"]
+            total += gamma_above(nu, *dof)
+            law = stats.t(nu)
+            if "w" in own:
+                total += gamma_log_density(own["w"], nu / 2, nu / 2)
+                precision, law = precision * own["w"], stats.norm()
+        y, sd = own.get("y", cells.values), precision**-0.5
+        inside = law.logpdf((y - means) / sd) - np.log(sd)
+        if cells.low is None:
+            return total + inside.sum()
+        low, high = cells.low, cells.high
+        if "y" in own:
+            return total + inside.sum() if ((low <= y) & (y <= high)).all() else -np.inf
+        wide = low < high
+        a, b = ((x - means)[wide] / sd[wide] for x in (low, high))
+        return total + inside[~wide].sum() + log_between(law, a, b).sum()
 
     return density
 
 
-def poisson(values, means, own) -> float:
-    return stats.poisson.logpmf(values, means).sum()
+def edges(codes, cuts) -> tuple[np.ndarray, np.ndarray]:
+    """Cuts below and above the categories of cells."""
+    ends = np.concatenate([[-np.inf], cuts, [np.inf]])
+    return ends[codes.astype(int)], ends[codes.astype(int) + 1]
+
+
+def ordinal(spread: float) -> DataDensity:
+    """Categories between cuts; the latent values "y" are integrated out unless given."""
+
+    def density(cells, means, own) -> float:
+        cuts = own["cuts"]
+        if not (np.diff(cuts) > 0).all():
+            return -np.inf
+        total = stats.norm.logpdf(cuts, 0, spread).sum() + special.gammaln(len(cuts) + 1)
+        low, high = edges(cells.values, cuts)
+        if "y" not in own:
+            return total + log_between(stats.norm(), low - means, high - means).sum()
+        if not ((low <= own["y"]) & (own["y"] <= high)).all():
+            return -np.inf
+        return total + stats.norm.logpdf(own["y"], means).sum()
+
+    return density
+
+
+def poisson(cells, means, own) -> float:
+    """Counts; with counts "Z" split over the factors, the means are those of the parts."""
+    return stats.poisson.logpmf(own.get("Z", cells.values), means).sum()
+
+
+def negative_binomial(shape: float, rate: float) -> DataDensity:
+    """Counts; exposures "theta" are integrated out unless given, "Z" as above."""
+
+    def density(cells, means, own) -> float:
+        size = own["size"]
+        total = gamma_log_density(size, shape, rate)
+        if "theta" not in own:
+            return total + stats.nbinom.logpmf(cells.values, size, size / (size + means)).sum()
+        theta = own["theta"]
+        total += gamma_log_density(theta, size, size)
+        rates = means * (theta[:, None] if "Z" in own else theta)
+        return total + stats.poisson.logpmf(own.get("Z", cells.values), rates).sum()
+
+    return density
+
+
+def presence(cells, means, own) -> float:
+    """One where a count is positive; the counts are integrated out unless split in "Z"."""
+    if "Z" not in own:
+        return np.where(cells.values > 0, np.log(-np.expm1(-means)), -means).sum()
+    if ((own["Z"].sum(axis=1) > 0) != (cells.values > 0)).any():
+        return -np.inf
+    return stats.poisson.logpmf(own["Z"], means).sum()
+
+
+def latent_log_density(cells: Cells, means, products, own, latent) -> float:
+    """Log density of latent variables given all else; products (cells, K) add up to the means."""
+    total, y = 0.0, latent.get("y", cells.values)
+    if "noise_precision" in own:
+        sd = cell_precision(cells, own) ** -0.5
+        law = stats.t(own["dof"]) if "dof" in own else stats.norm()
+        if "y" in latent:
+            wide = cells.low < cells.high
+            a, b, x = ((x - means)[wide] / sd[wide] for x in (cells.low, cells.high, y))
+            total += (law.logpdf(x) - np.log(sd[wide]) - log_between(law, a, b)).sum()
+        if "w" in latent:
+            nu, square = own["dof"], ((y - means) / sd) ** 2
+            total += gamma_log_density(latent["w"], (nu + 1) / 2, (nu + square) / 2)
+    elif "y" in latent:
+        low, high = edges(cells.values, own["cuts"])
+        ends = log_between(stats.norm(), low - means, high - means)
+        total += (stats.norm.logpdf(y, means) - ends).sum()
+    if "theta" in latent:
+        total += gamma_log_density(latent["theta"], own["size"] + y, own["size"] + means)
+    if "Z" in latent:
+        counts = latent["Z"].sum(axis=1)
+        if (counts != cells.values).any():
+            positive = cells.values > 0
+            chance = stats.poisson.logpmf(counts, means) - np.log(-np.expm1(-means))
+            total += chance[positive].sum()
+        p = products / products.sum(axis=1, keepdims=True)
+        total += stats.multinomial.logpmf(latent["Z"], counts, p).sum()
+    return float(total)
 
 
 class Plain(NamedTuple):
     """Densities of both sides, the gamma of a shared relevance, and the density of the data.
 
-    ``data`` takes values, their means and the likelihood's own variables. ``biases`` are mean and
-    precision of the global mean, shape and rate of the effects' precisions.
+    ``data`` takes cells, their means and the likelihood's own and latent variables. ``biases`` are
+    mean and precision of the global mean, shape and rate of the effects' precisions.
     """
 
     rows: Density
@@ -51,23 +195,24 @@ class Plain(NamedTuple):
     data: DataDensity = gaussian()
     biases: tuple[float, float, float, float] | None = None
 
-    def log_joint(self, cells, U, V, rows, cols, shared, noise, biases, Z=None) -> float:
-        """Cells are (i, j, values); with Z (cells, K) counts are split over the factors."""
-        i, j, values = cells
+    def log_joint(self, cells, U, V, rows, cols, shared, noise, biases, latent) -> float:
+        """With "Z" (cells, K) among the latent variables, counts are split over the factors."""
+        i, j, own = cells.i, cells.j, {**noise, **latent}
         total = self.rows(U, {**rows, **shared}) + self.cols(V, {**cols, **shared})
         if self.ard:
             total += gamma_log_density(shared["relevance"], *self.ard)
-        if Z is not None:
-            return total + stats.poisson.logpmf(Z, U[i] * V[j]).sum()
+        if "Z" in own:
+            return total + self.data(cells, U[i] * V[j], own)
         means = (U @ V.T)[i, j]
         if self.biases:
             means += biases["mean"] + biases["rows"][i] + biases["cols"][j]
             total += _effects(biases, *self.biases)
-        return total + self.data(values, means, noise)
+        return total + self.data(cells, means, own)
 
 
 def _effects(v: dict[str, Any], mean, precision, shape, rate) -> float:
-    total = stats.norm.logpdf(v["mean"], mean, precision**-0.5)
+    fixed = np.isinf(precision)
+    total = 0.0 if fixed else stats.norm.logpdf(v["mean"], mean, precision**-0.5)
     for side in ("rows", "cols"):
         p = v[f"{side}_precision"]
         total += gamma_log_density(p, shape, rate) + stats.norm.logpdf(v[side], 0, p**-0.5).sum()

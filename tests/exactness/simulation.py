@@ -14,12 +14,14 @@ import numpy as np
 from scipy import stats
 
 from bayesmf import ObservedMatrix, Problem, State, chain, hyperparameters, preset
+from bayesmf.data.bounds import Bounds
 from bayesmf.kernels import compile as compiling
 from bayesmf.model.biases import Biases
 from bayesmf.sampler.sweep import move_scales, sweep
 from bayesmf.streams import Stream, seed_words
 from bayesmf.updates import blocks, counts, normal, volume
 from tests.exactness.added import ADDED
+from tests.exactness.variations import VARIATIONS
 from tests.helpers.verdicts import seeded
 
 RANK = 2
@@ -57,16 +59,21 @@ VARIANTS = {
 }
 # With biases beside the factors, whose hyperparameters are fixed: data come and go.
 BIASED = {f"{base}-biases": base for base in ("GGG", "GGGW", "GEE")}
+BIASES = Biases(0.5, 1.0, 3.0, 3.0)
 NAMES = [*SETTINGS, *VARIANTS]
 PROPER = [name for name in (*NAMES, *BIASED) if name not in ("GVG", "GVnG")]
 
 
 def model_of(name):
-    """The preset or variant of this name with the settings above."""
+    """The preset, variant or variation of this name with the settings above."""
+    if name in VARIATIONS:
+        own = VARIATIONS[name]
+        biases = BIASES if own.biased else None
+        return replace(model_of(own.base), likelihood=own.likelihood, biases=biases)
     base, changes = VARIANTS.get(name, (BIASED.get(name, name), {}))
     noise = {name: value for name, value in _NOISE.items() if name in hyperparameters(base)}
     model = preset(base, **(noise | SETTINGS[base] | changes))
-    return replace(model, biases=Biases(0.5, 1.0, 3.0, 3.0)) if name in BIASED else model
+    return replace(model, biases=BIASES) if name in BIASED else model
 
 
 def critical_value(family_error, comparisons, degrees=np.inf):
@@ -135,10 +142,17 @@ class Joint:
 
     def __init__(self, name, mask, scale_move, seed):
         X = ObservedMatrix.of(np.ones(MASKS[mask].shape), MASKS[mask])
-        self.problem = Problem.of(X, model_of(name), RANK, scale_move=scale_move)
+        self.cells = np.nonzero(MASKS[mask])
+        self.errors, self.rounded = None, False
+        if name in VARIATIONS:
+            self.rounded = VARIATIONS[name].rounded
+            if VARIATIONS[name].errors:
+                i, j = self.cells
+                self.errors = 0.5 + (3 * i + 5 * j) % 4 / 2
+        self.raw = replace(X, errors=self.errors)
+        self.problem = Problem.of(self.raw, model_of(name), RANK, scale_move=scale_move)
         self.seed = seed_words(seeded(seed))
         self.rng = np.random.default_rng(seeded(seed))
-        self.cells = np.nonzero(MASKS[mask])
 
     def prior_state(self, number):
         """Factors, hyper-variables and noise from the prior; the seed belongs to the number."""
@@ -157,7 +171,17 @@ class Joint:
         """New values of the observed cells given the state."""
         U, V = state.predictors()
         mean = (U @ V.T)[self.cells]
-        return self.problem.model.likelihood.sample(mean, state.noise, self.rng).astype(float)
+        weights = None if self.errors is None else self.errors**-2.0
+        law = self.problem.model.likelihood.law(mean, state.noise, self.cells, weights)
+        data = law.sample(self.rng).astype(float)
+        return np.round(data) if self.rounded else data
+
+    def posed(self, data):
+        """The problem that these values of the observed cells pose."""
+        X = with_values(self.raw, data)
+        if self.rounded:
+            X = replace(X, bounds=Bounds(data - 0.5, data + 0.5))
+        return replace(self.problem, X=self.problem.model.likelihood.read(X))
 
     def marginal(self, draws):
         """Independent joint draws."""
@@ -178,8 +202,7 @@ class Joint:
             state = self.prior_state(number)
             data = self.draw_data(state)
             for step in range(length):
-                problem = replace(self.problem, X=with_values(self.problem.X, data))
-                state = sweep(problem, state)
+                state = sweep(self.posed(data), state)
                 data = self.draw_data(state)
                 if step >= length // 4:  # the first states are too near to the exact start
                     pairs.append((state, data))
@@ -212,6 +235,15 @@ def _scalars(r, groups):
     single["U column product"] = r["U"][:, :1] * r["U"][:, RANK : RANK + 1]
     single["scale of factor 0"] = groups["|U|"][:, ::RANK].sum(1, keepdims=True)
     single["scale of factor 0"] /= groups["|V|"][:, ::RANK].sum(1, keepdims=True)
+    for name in ("noise_rows", "noise_cols"):
+        if name in r:
+            single[f"spread of {name}"] = np.log(r[name]).std(axis=1, keepdims=True)
+    if {"noise_rows", "noise_cols", "dof", "cuts", "size"} & set(r):
+        single["largest |data|"] = np.abs(r["data"]).max(axis=1, keepdims=True)
+    if "cuts" in r:
+        parts = [groups[name] for name in ("product", "bias.rows", "bias.cols") if name in groups]
+        level = sum(part.mean(axis=1, keepdims=True) for part in parts)
+        single["level above the cuts"] = level - r["cuts"].mean(axis=1, keepdims=True)
     return single
 
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from bayesmf import PRESETS
 from tests.exactness.calibration import band
+from tests.exactness.variations import KINDS, kind_of
 from tests.helpers import verdicts
 
 ROOT = Path(__file__).parents[2]
@@ -41,8 +42,8 @@ TESTS = {
         "largest z-score",
     ),
     "calibration": (
-        "Simulation-based calibration: ranks of the true noise precision (Poisson: mean rate), "
-        "of a held-out cell and of the log density among posterior draws.",
+        "Simulation-based calibration: ranks of the true variables of the noise (Poisson: mean "
+        "rate), of a held-out cell and of the log density among posterior draws.",
         "smallest p-value of a simultaneous band",
     ),
     "independent rows": (
@@ -104,18 +105,25 @@ def cells(notes):
 
 
 def preset_of(subject):
+    """The preset of a subject that has the likelihood of the preset."""
     name = subject.replace("-", " ").split(" ")[0]
-    return name if name in PRESETS else None
+    return name if name in PRESETS and kind_of(subject) is None else None
 
 
-def grid(notes):
-    """The table of presets by tests."""
+def likelihood_of(subject):
+    """What the likelihood of a subject is called, where a preset has another than its own."""
+    name = subject.replace("-", " ").split(" ")[0]
+    return kind_of(subject) if name in PRESETS else None
+
+
+def grid(notes, of, names, head):
+    """The table of presets, or of likelihoods, by tests."""
     by = defaultdict(list)
     for note in notes:
-        by[preset_of(note["subject"]), note["test"]].append(note)
-    tests = [t for t in TESTS if any((name, t) in by for name in PRESETS)]
-    lines = ["| preset | " + " | ".join(tests) + " |", "|---" * (len(tests) + 1) + "|"]
-    for name in PRESETS:
+        by[of(note["subject"]), note["test"]].append(note)
+    tests = [t for t in TESTS if any((name, t) in by for name in names)]
+    lines = [f"| {head} | " + " | ".join(tests) + " |", "|---" * (len(tests) + 1) + "|"]
+    for name in names:
         lines.append(f"| {name} | " + " | ".join(cells(by[name, t]) for t in tests) + " |")
     return lines
 
@@ -124,7 +132,7 @@ def others(notes):
     """The table of what is not about a preset."""
     by = defaultdict(list)
     for note in notes:
-        if preset_of(note["subject"]) is None:
+        if preset_of(note["subject"]) is None and likelihood_of(note["subject"]) is None:
             by[note["test"], note["subject"]].append(note)
     lines = ["| test | subject | statistics | nearest to its limit |", "|---|---|---|---|"]
     for test, subject in sorted(by, key=lambda key: (list(TESTS).index(key[0]), key[1])):
@@ -159,11 +167,11 @@ def figure(notes, path):
 
     shown = {(n["subject"], n["quantity"]): n for n in notes if "ranks" in n}
     names = list(dict.fromkeys(name for name, _ in shown))
-    titles = ["noise precision or mean rate", "held-out cell", "log density"]
+    titles = ["noise, cut, size or mean rate", "held-out cell", "log density"]
     figure, axes = plt.subplots(len(names), 3, figsize=(9, 1.25 * len(names)), sharex=True)
     for row, name in zip(axes, names, strict=True):
         mine = [note for (subject, _), note in shown.items() if subject == name]
-        for axis, note in zip(row, mine, strict=True):
+        for axis, note in zip(row, [mine[0], *mine[-2:]], strict=True):
             _panel(axis, note)
         row[0].set_ylabel(name, rotation=0, ha="right", va="center")
     for axis, title in zip(axes[0], titles, strict=True):
@@ -211,8 +219,15 @@ def page(records):
     lines = [head + "## What is tested", ""]
     lines += [f"- **{t}**: {what} Statistic: {how}." for t, (what, how) in TESTS.items()]
     lines += ["", "## Preset by test", ""]
-    lines += ["Of each, the statistic nearest to its limit, and the limit.", "", *grid(judged)]
-    lines += ["", "## What is not about one preset", "", *others(judged)]
+    lines += ["Of each, the statistic nearest to its limit, and the limit.", ""]
+    lines += grid(judged, preset_of, PRESETS, "preset")
+    lines += ["", "## Likelihood by test", ""]
+    lines += [
+        "Presets with another likelihood than their own, over all priors that were tried.",
+        "",
+    ]
+    lines += grid(judged, likelihood_of, list(KINDS.values())[::-1], "likelihood")
+    lines += ["", "## What is not about one preset or likelihood", "", *others(judged)]
     lines += ["", "## Broken samplers", ""]
     lines += ["Deliberate errors, the paper's own among them; every one must be rejected.", ""]
     lines += [*broken(wrong), "", "## Calibration", ""]

@@ -1,6 +1,6 @@
-"""Simulation-based calibration of every preset with a proper prior.
+"""Simulation-based calibration of every preset with a proper prior, and of every likelihood.
 
-All levels follow from `FAMILY_ERROR`, shared out over the models and their three quantities.
+All levels follow from `FAMILY_ERROR`, shared out over the models and their quantities.
 """
 
 import numpy as np
@@ -14,7 +14,13 @@ from tests.exactness.test_geweke import MUTATIONS
 FAMILY_ERROR = 1e-4
 TEST = "calibration"
 NAMES = [name for name in PROPER if "-mean" not in name]
-LEVEL = FAMILY_ERROR / (3 * len(NAMES))
+# One or two of every likelihood; each has at most five variables of its own.
+LIKELIHOODS = [
+    "GGG-rows", "GEE-both", "GGG-errors", "GGG-student", "GEE-student-cols", "GGG-censored",
+    "GGG-censored-student", "GGG-rounded", "GGG-ordinal", "GGG-ordinal-biases", "PGG-negbin",
+    "PGG-presence",
+]  # fmt: skip
+LEVEL = FAMILY_ERROR / (3 * len(NAMES) + 7 * len(LIKELIHOODS))
 BINS = 32
 # Of the broken samplers of the joint-distribution test, those whose ranks move.
 BROKEN = [
@@ -31,7 +37,7 @@ BROKEN = [
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [*NAMES, *LIKELIHOODS])
 def test_the_truth_is_one_more_draw(name, verdict):
     result = calibrate(name, simulations=300)
     for quantity, p in result.p_values().items():

@@ -5,6 +5,7 @@ The second part breaks one formula at a time, and the same checks must notice.
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import islice
 from typing import NamedTuple
 from unittest import mock
 
@@ -12,9 +13,21 @@ import numpy as np
 import pytest
 
 from bayesmf.kernels import counts, entries, volume
-from bayesmf.likelihoods import Gaussian, Poisson
+from bayesmf.likelihoods import (
+    BernoulliPoisson,
+    Censored,
+    Gaussian,
+    NegativeBinomial,
+    Ordinal,
+    Poisson,
+    StudentT,
+    base,
+    ordinal,
+    student,
+)
 from bayesmf.model import biases
 from bayesmf.model.biases import Biases
+from bayesmf.model.model import Model
 from bayesmf.priors import (
     L21,
     Exponential,
@@ -33,13 +46,26 @@ from bayesmf.priors.hyperpriors import (
     TruncatedNormalHyper,
 )
 from bayesmf.sampler import sweep
+from bayesmf.sampler.run import chain
+from bayesmf.sampler.state import Problem
 from bayesmf.updates import counts as count_updates
 from bayesmf.updates import moments
 from bayesmf.updates import volume as volume_updates
 from tests.exactness.added import ADDED
-from tests.exactness.cases import CASES, DATA, FEW_ROWS, VOLUME_AND, Case, Data, named, slanted
+from tests.exactness.cases import (
+    CASES,
+    DATA,
+    FEW_ROWS,
+    LIKELIHOODS,
+    VOLUME_AND,
+    Case,
+    Data,
+    named,
+    slanted,
+)
 from tests.exactness.factors import check_factors, check_kernels, check_split
 from tests.exactness.hypers import check_biases, check_hyper, check_noise, check_scale, check_shared
+from tests.exactness.owns import check_own
 from tests.exactness.ratios import TOLERANCE, Setup
 
 CHECKS = {
@@ -51,6 +77,7 @@ CHECKS = {
     "scale": check_scale,
     "biases": check_biases,
     "split": check_split,
+    "own": check_own,
 }
 
 
@@ -78,6 +105,20 @@ def test_conditionals(name, data, verdict):
     judge(verdict, name, [(check, case, data) for check in checks])
 
 
+@pytest.mark.parametrize("data", DATA.values(), ids=DATA)
+@pytest.mark.parametrize("name", LIKELIHOODS)
+def test_conditionals_under_other_likelihoods(name, data, verdict):
+    case = LIKELIHOODS[name]
+    checks = ["kernels", "own", "biases"]
+    if isinstance(case.model.likelihood, BernoulliPoisson):
+        checks = ["factors", "own"]
+    elif isinstance(case.model.likelihood, Poisson):
+        checks = ["factors", "own", "split"]
+    elif isinstance(case.model.likelihood, Ordinal):
+        checks.append("factors")
+    judge(verdict, name, [(check, case, data) for check in checks])
+
+
 @pytest.mark.parametrize("name", VOLUME_AND)
 def test_volume_beside_inverse_squares(name, verdict):
     case, checks = VOLUME_AND[name], ("factors", "kernels", "hyper", "noise", "scale")
@@ -93,6 +134,15 @@ def test_rows_that_do_not_span_the_factors(name, verdict):
 def test_slanted_wishart(verdict):
     case, data = named("GGGW", W0=slanted(3), moves=False), DATA["dense, K = 3"]
     judge(verdict, "GGGW slanted", [(check, case, data) for check in ("factors", "hyper", "scale")])
+
+
+def test_cuts_move_beside_a_category_that_does_not_occur():
+    X = np.random.default_rng(0).integers(0, 3, (8, 6))
+    X[X == 1] = 3
+    problem = Problem.of(X.astype(float), Model(Ordinal(4), Normal(1.0), Normal(1.0)), 1)
+    states = list(islice(chain(problem, random_state=0), 200))
+    cuts = np.array([state.noise["cuts"] for state in states])
+    assert (np.diff(cuts, axis=0) != 0).any(axis=1).mean() > 0.02
 
 
 # --- Power: what must not pass
@@ -155,6 +205,7 @@ def of_roots(_, u, v, K, w):
     w[:] = np.sqrt(w)
 
 
+FACTOR_SUMS = count_updates.factor_sums
 LOG2 = np.log(2.0)
 HALF_GAMMA = fields(log_gamma=lambda t, *_: t.log_gamma - LOG2)
 HALF_DETERMINANT = fields(determinant=lambda t, *_: t.determinant - LOG2)
@@ -204,7 +255,7 @@ MUTATIONS = {
     ),
     "counts: rate over all cells": Mutation(
         "factors", "PGG", count_updates, "factor_sums",
-        lambda out, view, V, threads: np.broadcast_to(V.sum(axis=0), out.shape),
+        lambda out, view, V, *_: np.broadcast_to(V.sum(axis=0), out.shape),
     ),
     "counts: one rate for all rows": Mutation(
         "factors", "PGGG", Gamma, "gamma_terms", fields(rate=lambda t, *_: t.rate[:1])
@@ -322,17 +373,17 @@ MUTATIONS = {
     # Biases
     "effects: mean counted once": Mutation(
         "biases", "GGG, biases", biases, "effects",
-        fields(linear=lambda d, view, left, mean, precision, tau: tau * (left - mean)),
+        fields(linear=lambda d, total, left, mean, precision, tau: tau * (left - mean)),
     ),
     "effects: the other side ignored": Mutation(
         "biases", "GEE, biases", biases, "residual_sums",
-        lambda left, view, U, V, others, threads:
-            left + count_updates.factor_sums(view, others[:, None], 1)[:, 0],
+        lambda found, view, U, V, others, *_:
+            (found[0] + count_updates.factor_sums(view, others[:, None], 1)[:, 0], found[1]),
     ),
     "effects: prior precision left out": Mutation(
         "biases", "GGG, biases", biases, "effects",
-        fields(precision=lambda d, view, left, mean, precision, tau:
-               tau * np.maximum(view.counts, 1)),
+        fields(precision=lambda d, total, left, mean, precision, tau:
+               tau * np.maximum(total, 1)),
     ),
     "effects: precision without the 1/2": Mutation(
         "biases", "GGG, biases", Biases, "spread",
@@ -405,6 +456,104 @@ MUTATIONS = {
 }  # fmt: skip
 
 
+LIKELIHOOD_MUTATIONS = {
+    "levels: n / 2 forgotten": Mutation(
+        "own", "GGG-rows", Gaussian, "level_terms", lambda terms, *_: (0 * terms[0], terms[1])
+    ),
+    "levels: rates without tau": Mutation(
+        "own", "GGG-rows", Gaussian, "level_terms",
+        lambda terms, own, view, tau, errors: (terms[0], terms[1] / tau),
+    ),
+    "levels: rates without the other side": Mutation(
+        "own", "GGGW-both", base.Weights, "of", fields(other=lambda *_: None)
+    ),
+    "levels: entries' weights left out": Mutation(
+        "own", "GGGW-errors-both", base.Weights, "of", fields(entries=lambda *_: None)
+    ),
+    "levels: drawn before their shape": Mutation(
+        "own", "GGG-rows", Gaussian, "levels",
+        lambda d, own, s, h, r: dist.Gamma(shape=4.0 + h, rate=4.0 + r),
+    ),
+    "level move: a wrong power": Mutation(
+        "own", "GGG-rows", Gaussian, "level_move", fields(p=lambda d, *_: d.p + 1)
+    ),
+    "level move: the noise's prior ignored": Mutation(
+        "own", "GLL-cols", Gaussian, "level_move", fields(a=lambda d, *_: 1e-9 * d.a)
+    ),
+    "trade move: a wrong power": Mutation(
+        "own", "GEE-both", Gaussian, "trade_move", fields(p=lambda d, *_: -d.p)
+    ),
+    "shape: prior at another rate": Mutation(
+        "own", "GGG-rows", Gaussian, "shape_prior", fields(rate=lambda d, *_: 2 * d.rate)
+    ),
+    "Student: degrees for half of them": Mutation(
+        "own", "GGG-student", StudentT, "half_prior", fields(rate=lambda d, *_: d.rate / 2)
+    ),
+    "Student: squares not halved": Mutation(
+        "own", "GGG-student", StudentT, "_squares", lambda d, *_: 2 * d
+    ),
+    "Student: squares without the columns": Mutation(
+        "own", "GGG-student-biases", Gaussian, "weights", fields(cols=lambda *_: None)
+    ),
+    "known errors for their inverse squares": Mutation(
+        "kernels", "GGG-errors", Gaussian, "weights",
+        fields(entries=lambda w, own, X, *_: (X.errors, X.weights[1])),
+    ),
+    "kernel of rows: the other side's precisions left out": Mutation(
+        "kernels", "GGGW-both", base.Weights, "of", fields(other=lambda *_: None)
+    ),
+    "kernel of entries: weights left out": Mutation(
+        "kernels", "GEE-student", base.Weights, "of", fields(entries=lambda *_: None)
+    ),
+    "kernel of volume: precisions of the rows left out": Mutation(
+        "kernels", "GVG-both", base.Weights, "of", fields(own=lambda *_: None)
+    ),
+    "effects: weights of the entries left out": Mutation(
+        "biases", "GGG-errors-biases", base.Weights, "of", fields(entries=lambda *_: None)
+    ),
+    "effects: their own precisions left out": Mutation(
+        "biases", "GGG-both-biases", base.Weights, "of", fields(own=lambda *_: None)
+    ),
+    "shift without a mean: the other side ignored": Mutation(
+        "biases", "GGG-ordinal-biases", Biases, "shift",
+        fields(precision=lambda d, own, v, side: v[f"{side}_precision"] * v[side].size),
+    ),
+    "censored: the wrong side of a limit": Mutation(
+        "own", "GGG-censored", Censored, "_bounds",
+        lambda bounds, *_: replace(
+            bounds,
+            low=np.where(bounds.low < bounds.high, -bounds.high, bounds.low),
+            high=np.where(bounds.low < bounds.high, -bounds.low, bounds.high),
+        ),
+    ),
+    "censored Student: normal values behind limits": Mutation(
+        "own", "GGGW-censored-student", StudentT, "degrees", lambda *_: np.inf
+    ),
+    "cuts: prior's precision for its deviation": Mutation(
+        "own", "GGG-ordinal", Ordinal, "cut_terms",
+        lambda terms, own, fit, cuts: (terms[0] - 0.1 * float(cuts @ cuts), *terms[1:]),
+    ),
+    "cuts: gradient without the prior": Mutation(
+        "own", "GGG-ordinal", Ordinal, "cut_terms",
+        lambda terms, own, fit, cuts: (terms[0], terms[1] + cuts / own.spread**2, terms[2]),
+    ),
+    "cuts: proposal without its determinant": Mutation(
+        "own", "GGG-ordinal", ordinal, "_proposal",
+        lambda found, x, mode, factor: found - np.log(np.diag(factor)).sum(),
+    ),
+    "negative binomial: theta left out of the rates": Mutation(
+        "factors", "PGG-negbin", count_updates, "factor_sums",
+        lambda _, view, V, threads, *weights: FACTOR_SUMS(view, V, threads),
+    ),
+    "negative binomial: prior of the size": Mutation(
+        "own", "PGG-negbin", NegativeBinomial, "prior", fields(shape=lambda d, *_: d.shape + 1)
+    ),
+    "Bernoulli-Poisson: one count for every one": Mutation(
+        "own", "PGG-presence", base.Fit, "means", lambda means, *_: 0.5 * means
+    ),
+}  # fmt: skip
+
+
 def broken_additions():
     for name, own in ADDED.items():
         for what, (check, method, change) in own.broken.items():
@@ -422,11 +571,65 @@ MUTATIONS |= dict(broken_additions())
 @pytest.mark.parametrize("name", MUTATIONS)
 def test_the_checks_notice(name, data, verdict):
     """The same check on the same state passes above, where nothing is broken."""
-    mutation = MUTATIONS[name]
+    verdict.rejects(TEST, name, notices(MUTATIONS[name], data))
+
+
+def notices(mutation: Mutation, data: str) -> bool:
+    case = (CASES | LIKELIHOODS)[mutation.case]
     with mock.patch.object(mutation.owner, mutation.name, changed(mutation)):
         try:
-            run(mutation.check, CASES[mutation.case], DATA[data])
-            noticed = False
+            run(mutation.check, case, DATA[data])
         except AssertionError:
+            return True
+    return False
+
+
+@pytest.mark.parametrize("data", ["sparse, K = 3", "dense, K = 3"])
+@pytest.mark.parametrize("name", LIKELIHOOD_MUTATIONS)
+def test_the_checks_notice_under_other_likelihoods(name, data, verdict):
+    verdict.rejects(TEST, name, notices(LIKELIHOOD_MUTATIONS[name], data))
+
+
+def shape_after_levels(right, self, side, working, errors, own, stream, shared=True):
+    """Levels given the shape of before, then the shape with the levels integrated out."""
+    found = right(self, side, working, errors, own, stream, False)
+    levels = {name: own[name] for name in ("noise_rows", "noise_cols") if name in own}
+    right(self, side, working, errors, own, stream)
+    own.update(levels)
+    return found
+
+
+def latents_before_cuts(right, self, fit, own, stream):
+    """Latent values between cuts that change after them."""
+    data = right(self, fit, own, stream)
+    self.refresh(fit, own, stream, 1)
+    return data
+
+
+ORDERS = {
+    "levels before their shape": ("GGG-rows", Gaussian, "update_side", shape_after_levels),
+    "latent values before the cuts": ("GGG-ordinal", Ordinal, "working", latents_before_cuts),
+    "Student: nu / 2 for (nu + 1) / 2": (
+        "GGG-student", StudentT, "working",
+        lambda right, *arguments: _with_half(0.0, right, *arguments),
+    ),
+}  # fmt: skip
+
+
+def _with_half(value, right, *arguments):
+    with mock.patch.object(student, "_HALF", np.array([value])):
+        return right(*arguments)
+
+
+@pytest.mark.parametrize("data", ["sparse, K = 3", "dense, K = 3"])
+@pytest.mark.parametrize("name", ORDERS)
+def test_the_checks_notice_a_wrong_order(name, data, verdict):
+    case, owner, method, wrong = ORDERS[name]
+    right = getattr(owner, method)
+    with mock.patch.object(owner, method, lambda *arguments: wrong(right, *arguments)):
+        try:
+            run("own", LIKELIHOODS[case], DATA[data])
+            noticed = False
+        except (AssertionError, ValueError):
             noticed = True
     verdict.rejects(TEST, name, noticed)

@@ -11,7 +11,8 @@ import pytest
 
 from bayesmf import ObservedMatrix, Problem
 from bayesmf.kernels import counts, entries, rows
-from bayesmf.likelihoods import Gaussian
+from bayesmf.likelihoods import Censored, Gaussian, Ordinal, base, student
+from bayesmf.likelihoods import counts as count_likelihoods
 from bayesmf.model import biases
 from bayesmf.model.biases import Biases
 from bayesmf.priors import L21, Exponential, Laplace
@@ -36,20 +37,25 @@ from tests.exactness.simulation import (
     rebuilt,
     with_values,
 )
+from tests.exactness.variations import VARIATIONS
 
 FAMILY_ERROR = 1e-4
 QUICK = {"chains": 100, "length": 25}
 LONGER = {"chains": 200, "length": 45}  # for a mutation with a small effect
+LONGEST = {"chains": 800, "length": 45}
 LONG = {"chains": 200, "length": 50}
 DRAWS = 1500
 
 # Name, mask, whether the scale move is on. Hyperpriors with a mean of their own have no such move.
 CASES = [(name, "dense", "-mean" not in name) for name in PROPER]
 CASES += [(name, "sparse", False) for name in PROPER if "-mean" not in name]
-CASES += [(name, "complete", True) for name in ("GGG", "GEE")]
+CASES += [(name, "complete", True) for name in ("GGG", "GEE", "GGG-rows", "GEE-both")]
+CASES += [(name, "dense", True) for name in VARIATIONS]
+CASES += [(name, "sparse", False) for name in VARIATIONS]
 MOVES = [name for name in PROPER if "-mean" not in name]
 QUICK_ERROR = FAMILY_ERROR / (len(CASES) + len(MOVES))
 LONG_CASES = [(name, mask, move) for name in PROPER for mask in MASKS for move in (True, False)]
+LONG_CASES += [(name, mask, mask == "dense") for name in VARIATIONS for mask in MASKS]
 
 
 TEST, MOVE_TEST = "joint distribution", "joint distribution of scale moves"
@@ -130,7 +136,7 @@ def same_sweep(right, self):
     return key
 
 
-def ignores_mask(right, view, V, threads):
+def ignores_mask(right, view, V, threads, weights):
     return np.broadcast_to(V.sum(axis=0), (view.n, V.shape[1]))
 
 
@@ -153,6 +159,57 @@ def stale_columns(monkeypatch):
         return found._replace(view=first.setdefault("cols", found.view)) if axis else found
 
     monkeypatch.setattr(Problem, "side", side)
+
+
+def shape_after_levels(right, self, side, working, errors, own, stream, shared=True):
+    """The shape is drawn with the levels integrated out, but after them."""
+    first = right(self, side, working, errors, own, stream, False)
+    kept = {name: own[name] for name in ("noise_rows", "noise_cols") if name in own}
+    right(self, side, working, errors, own, stream)
+    own.update(kept)
+    return first
+
+
+def stale_latents(monkeypatch):
+    """The rows see the latent values of the sweep before."""
+    last, right = {}, Problem.side
+
+    def side(problem, state, axis, *data):
+        found = right(problem, state, axis, *data)
+        if axis or not data:
+            return found
+        now = replace(found.view, values=found.view.values.copy())
+        view, last[state.chain] = last.get(state.chain, now), now
+        return found._replace(view=view)
+
+    monkeypatch.setattr(Problem, "side", side)
+
+
+def latents_before_cuts(monkeypatch):
+    """The cuts are drawn with the latent values integrated out, which are kept from before."""
+    refresh, working = Ordinal.refresh, Ordinal.working
+
+    def late(self, fit, own, stream):
+        data = working(self, fit, own, stream)
+        refresh(self, fit, own, stream, 1)
+        return data
+
+    monkeypatch.setattr(Ordinal, "refresh", lambda *_: None)
+    monkeypatch.setattr(Ordinal, "working", late)
+
+
+def other_side(right, self, X):
+    found = right(self, X)
+    open_ended = np.isinf(found.low) | np.isinf(found.high)
+    return replace(
+        found,
+        low=np.where(open_ended, -found.high, found.low),
+        high=np.where(open_ended, -found.low, found.high),
+    )
+
+
+def positive_counts_alone(right, view, s, h, d, stream):
+    return np.where(h > 0, right(view, s, h, d, stream), 1.0)
 
 
 # fmt: off
@@ -192,8 +249,8 @@ MUTATIONS = {
     "one stream for all sweeps": ("GGG", "dense", False, patched(Stream, "key", same_sweep)),
     "stale data": ("GGG", "dense", False, stale_columns),
     "effects: one entry too few": ("GGG-biases", "dense", False, patched(
-        biases, "effects", lambda right, view, *rest: replace(
-            right(view, *rest), precision=rest[2] + rest[3] * np.maximum(view.counts - 1, 0)))),
+        biases, "effects", lambda right, total, *rest: replace(
+            right(total, *rest), precision=rest[2] + rest[3] * np.maximum(total - 1, 0)))),
     "shift: sign": ("GEE-biases", "sparse", False, patched(
         Biases, "shift", lambda right, self, values, side: replace(
             right(self, values, side), linear=-right(self, values, side).linear))),
@@ -201,6 +258,28 @@ MUTATIONS = {
         biases, "residual_sums", lambda right, view, U, *rest: right(view, 0 * U, *rest))),
     "row effects stay in the factors' data": ("GGGW-biases", "dense", True, patched(
         sweep, "without", lambda right, X, v: right(X, v | {"rows": 0 * v["rows"]}))),
+    # Likelihoods
+    "unequal noise: shape drawn after the levels": ("GGG-rows", "dense", False, patched(
+        Gaussian, "update_side", shape_after_levels)),
+    "unequal noise: n / 2 forgotten": ("GGG-rows", "dense", False, patched(
+        Gaussian, "level_terms", lambda right, *args: (0 * right(*args)[0], right(*args)[1]))),
+    "unequal noise: rates without tau": ("GGG-rows", "dense", False, patched(
+        Gaussian, "level_terms", lambda right, self, view, tau, e: right(self, view, 1.0, e))),
+    "Student: nu / 2 for (nu + 1) / 2": ("GGG-student", "dense", False, (
+        lambda monkeypatch: monkeypatch.setattr(student, "_HALF", np.array([0.0])))),
+    "Student: weights left out of the factors": ("GGG-student", "dense", False, patched(
+        base.Weights, "of", lambda right, self, axis: right(self._replace(entries=None), axis))),
+    "censored: the wrong side of a limit": ("GGG-censored", "dense", False, patched(
+        Censored, "_bounds", other_side)),
+    "censored: latent values of the sweep before": ("GGG-censored", "dense", False, stale_latents),
+    "ordinal: latent values of the sweep before": ("GGG-ordinal", "dense", False, stale_latents),
+    "ordinal: latent values from before the cuts": (
+        "GGG-ordinal", "complete", False, latents_before_cuts),
+    "negative binomial: theta left out of the rates": ("PGG-negbin", "dense", False, patched(
+        updates, "factor_sums", lambda right, view, V, threads, weights: right(
+            view, V, threads, None))),
+    "negative binomial: theta of positive counts alone": ("PGG-negbin", "dense", False, patched(
+        count_likelihoods, "draw_of_entries", positive_counts_alone)),
     # Lines of the compiled kernels
     "rows: a stream for every two rows": ("GGG", "dense", False, rebuilt(
         rows, "seed_stream(key, row, s)", "seed_stream(key, row // 2, s)")),
@@ -211,11 +290,11 @@ MUTATIONS = {
     "entries, sparse: a stream for every two rows": ("GGGU", "sparse", False, rebuilt(
         entries, "seed_stream(key, i, s)", "seed_stream(key, i // 2, s)")),
     "rows: sign of the data": ("GGG", "dense", False, rebuilt(
-        rows, "linear[p, k] + tau * g[lane, k]", "linear[p, k] - tau * g[lane, k]")),
+        rows, "linear[p, k] + noise * g[lane, k]", "linear[p, k] - noise * g[lane, k]")),
     "rows: gaps added, not subtracted": ("GGG", "dense", False, rebuilt(
-        rows, "(-tau, tau) if flipped", "(tau, tau) if flipped")),
+        rows, "(-noise, noise) if flipped", "(noise, noise) if flipped")),
     "rows: prior's linear term left out": ("GGGW", "dense", False, rebuilt(
-        rows, "linear[p, k] + tau * g[lane, k]", "tau * g[lane, k]")),
+        rows, "linear[p, k] + noise * g[lane, k]", "noise * g[lane, k]")),
     "entries: sign of the coupling": ("GL21", "dense", False, rebuilt(
         entries, "linear[k] - coupling", "linear[k] + coupling")),
     "entries: stale residual": ("GEE", "dense", False, rebuilt(
@@ -233,7 +312,7 @@ MUTATIONS = {
     "noise: data counted once in the squared error": ("GGG", "dense", False, rebuilt(
         rows, "square - 2.0 * _dot(", "square - _dot(")),
     "noise, sparse: fit counted twice in the squared error": ("GGG", "sparse", False, rebuilt(
-        rows, "+ fitted / tau", "+ 2.0 * fitted / tau")),
+        rows, "+ fitted / noise", "+ 2.0 * fitted / noise")),
 }
 WRONG_MOVES = {
     "a wrong power": ("GEE", patched(sweep, "joint_scale_terms", extra_power)),
@@ -243,14 +322,24 @@ WRONG_MOVES = {
     "GLLI-rate hyper-variables stay": ("GLLI-rate", patched(InverseGaussian, "rescale", stays)),
 }
 # fmt: on
-SMALL_EFFECTS = {"one observation too many", "entries: stale residual"}
+SMALL_EFFECTS = {
+    "one observation too many",
+    "entries: stale residual",
+    "unequal noise: rates without tau",
+    "Student: nu / 2 for (nu + 1) / 2",
+    "Student: weights left out of the factors",
+}
+TINY_EFFECTS = {"ordinal: latent values from before the cuts"}
 
 
-@pytest.mark.parametrize("mutation", MUTATIONS)
+@pytest.mark.parametrize(
+    "mutation",
+    [pytest.param(m, marks=pytest.mark.slow if m in TINY_EFFECTS else ()) for m in MUTATIONS],
+)
 def test_a_wrong_sampler_is_rejected(mutation, monkeypatch, verdict):
     name, mask, move, apply = MUTATIONS[mutation]
     apply(monkeypatch)
-    size = LONGER if mutation in SMALL_EFFECTS else QUICK
+    size = LONGER if mutation in SMALL_EFFECTS else LONGEST if mutation in TINY_EFFECTS else QUICK
     result = geweke(name, mask, move, **size, family_error=QUICK_ERROR)
     verdict.rejects(TEST, mutation, result.rejected, str(result))
 

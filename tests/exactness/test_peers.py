@@ -7,13 +7,24 @@ cases and their comparisons. The same comparison rejects a chain of ours with on
 changed.
 """
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 from scipy import sparse
 
-from bayesmf import preset
+from bayesmf import (
+    Censored,
+    Gaussian,
+    NegativeBinomial,
+    Ordinal,
+    StudentT,
+    preset,
+    sample,
+)
+from bayesmf.likelihoods import Likelihood
 from tests.exactness.cells import compare, draws_of, with_noise
 from tests.helpers.verdicts import seeded
 
@@ -150,7 +161,8 @@ CASES = {
     "PGGG": same({"a": 1.5, "a_prime": 3.0, "b_prime": 1.0}, gamma_hyper, {"b_prime": 1.5}),
 }
 # fmt: on
-ERROR = FAMILY_ERROR / (len(CASES) + 1)  # one share is SMURFF's
+LIKELIHOODS = 6  # cases of other likelihoods, further below
+ERROR = FAMILY_ERROR / (len(CASES) + LIKELIHOODS + 1)  # one share is SMURFF's
 
 
 def ours(name, seed, **changes):
@@ -183,18 +195,29 @@ def in_numpyro(npr, name):
     return model
 
 
-def nuts(name, seed):
-    """Draws of NumPyro's sampler, in double precision."""
+def numpyro():
+    """The module, in double precision."""
     npr = pytest.importorskip("numpyro", reason="NumPyro is not installed (extra: exactness)")
+    npr.enable_x64()
+    return npr
+
+
+def run_nuts(model, accept, seed):
+    """Draws of all variables by name."""
     import jax
     from numpyro.infer import MCMC
     from numpyro.infer import NUTS as Kernel
 
-    npr.enable_x64()
-    kernel = Kernel(in_numpyro(npr, name), target_accept_prob=CASES[name].accept)
+    kernel = Kernel(model, target_accept_prob=accept)
     run = MCMC(kernel, **NUTS, chain_method="vectorized", progress_bar=False)
     run.run(jax.random.PRNGKey(seeded(seed)))
-    draws = {k: np.asarray(v) for k, v in run.get_samples(group_by_chain=True).items()}
+    return {k: np.asarray(v) for k, v in run.get_samples(group_by_chain=True).items()}
+
+
+def nuts(name, seed):
+    """Draws of NumPyro's sampler."""
+    npr = numpyro()
+    draws = run_nuts(in_numpyro(npr, name), CASES[name].accept, seed)
     return with_noise(draws["product"], draws.get("tau"))
 
 
@@ -206,6 +229,163 @@ def test_nuts_finds_the_same_posterior(name, verdict):
     wrong = CASES[name].wrong
     result = compare(ours(name, 2, **wrong), theirs, ERROR)
     verdict.rejects("peers: NumPyro", f"{name} with {wrong}", result.rejected, str(result))
+
+
+# --- Other likelihoods ----------------------------------------------------------------------------
+
+
+def above(npr, name, least, shape, rate):
+    """A gamma variable restricted to numbers above the least."""
+    d = npr.distributions
+    excess = npr.sample(f"{name} excess", d.ImproperUniform(d.constraints.positive, (), ()))
+    value = npr.deterministic(name, least + excess)
+    npr.factor(f"{name} prior", d.Gamma(shape, rate).log_prob(value))
+    return value
+
+
+def precision(npr, shape, sides):
+    """Precisions of all cells: tau, and levels of the rows or columns."""
+    d = npr.distributions
+    found = npr.sample("noise_precision", d.Gamma(4.0, 4.0)) * np.ones(shape)
+    for side, n, place in zip(("rows", "cols"), shape, ((-1, 1), (1, -1)), strict=True):
+        if side in sides:
+            s = above(npr, f"noise_{side}_shape", 2.0, 6.0, 1.0)
+            levels = npr.sample(f"noise_{side}", d.Gamma(s, s).expand([n]))
+            found = found * levels.reshape(place)
+    return found
+
+
+def unequal(npr, product, X, cells):
+    tau = precision(npr, X.shape, ("rows", "cols"))
+    npr.sample("data", npr.distributions.Normal(product[cells], tau[cells] ** -0.5), obs=X[cells])
+
+
+def one_side(npr, product, X, cells):
+    tau = precision(npr, X.shape, ("rows",))
+    npr.sample("data", npr.distributions.Normal(product[cells], tau[cells] ** -0.5), obs=X[cells])
+
+
+def student(npr, product, X, cells):
+    tau, nu = precision(npr, X.shape, ())[cells], above(npr, "dof", 2.0, 6.0, 0.6)
+    law = npr.distributions.StudentT(nu, product[cells], tau**-0.5)
+    npr.sample("data", law, obs=X[cells])
+
+
+UPPER = 2.0
+
+
+def censored(npr, product, X, cells):
+    """Counts of two or more are known to be at least two."""
+    from jax.scipy.special import log_ndtr
+
+    tau, values = precision(npr, X.shape, ())[cells], X[cells]
+    means, beyond = product[cells], values >= UPPER
+    law = npr.distributions.Normal(means, tau**-0.5)
+    inside = np.where(beyond, 0.0, 1.0) * law.log_prob(np.where(beyond, 0.0, values))
+    outside = np.where(beyond, 1.0, 0.0) * log_ndtr((means - UPPER) * tau**0.5)
+    npr.factor("data", inside.sum() + outside.sum())
+
+
+def categories(npr, product, X, cells):
+    import jax.numpy as jnp
+    from jax.scipy.special import ndtr
+
+    d = npr.distributions
+    cuts = npr.sample("cuts", d.ImproperUniform(d.constraints.ordered_vector, (), (2,)))
+    npr.factor("cuts prior", d.Normal(0.0, 1.0).log_prob(cuts).sum())
+    below = jnp.stack([ndtr(cut - product[cells]) for cut in cuts])
+    p = jnp.stack([below[0], below[1] - below[0], 1 - below[1]])
+    codes = np.minimum(X[cells], 2).astype(int)
+    npr.factor("data", jnp.log(p[codes, np.arange(codes.size)]).sum())
+
+
+def overdispersed(npr, product, X, cells):
+    size = npr.sample("size", npr.distributions.Gamma(4.0, 1.0))
+    law = npr.distributions.NegativeBinomial2(product[cells], size)
+    npr.sample("data", law, obs=X[cells])
+
+
+class Other(NamedTuple):
+    """A likelihood, its model in NumPyro, its variables, and a change that must be noticed."""
+
+    base: str
+    h: dict[str, float]
+    likelihood: Likelihood
+    prior: Callable
+    data: Callable
+    names: tuple[str, ...]
+    wrong: Likelihood
+
+
+_NOISE = {"alpha": 4.0, "beta": 4.0, "shape_alpha": 6.0, "shape_beta": 1.0}
+_DOF = {"dof_alpha": 6.0, "dof_beta": 0.6}
+_LEVELS = ("noise_precision", "noise_rows", "noise_cols", "noise_rows_shape", "noise_cols_shape")
+_BOTH = Gaussian(**_NOISE, rows=True, cols=True)
+OTHERS = {
+    "GGG-rows": Other(
+        "GGG", {"lambda": 1.0}, Gaussian(**_NOISE, rows=True), normal, one_side,
+        ("noise_precision", "noise_rows", "noise_rows_shape"),
+        Gaussian(**{**_NOISE, "shape_beta": 0.4}, rows=True),
+    ),
+    "GGG-both": Other(
+        "GGG", {"lambda": 1.0}, _BOTH, normal, unequal, _LEVELS, replace(_BOTH, beta=6.0)
+    ),
+    "GGG-student": Other(
+        "GGG", {"lambda": 1.0}, StudentT(**_NOISE, **_DOF), normal, student,
+        ("noise_precision", "dof"), StudentT(**_NOISE, dof_alpha=6.0, dof_beta=0.8),
+    ),
+    "GEE-censored": Other(
+        "GEE", {"lambda": 1.0}, Censored(upper=UPPER, noise=Gaussian(4.0, 4.0)), exponential,
+        censored, ("noise_precision",), Gaussian(4.0, 4.0),
+    ),
+    "GGG-ordinal": Other(
+        "GGG", {"lambda": 1.0}, Ordinal((0, 1, 2), spread=1.0), normal, categories, ("cuts",),
+        Ordinal((0, 1, 2), spread=2.0),
+    ),
+    "PGG-negbin": Other(
+        "PGG", {"a": 1.5, "b": 1.0}, NegativeBinomial(4.0, 1.0),
+        independent(lambda d, h: d.Gamma(h["a"], h["b"])), overdispersed, ("size",),
+        NegativeBinomial(4.0, 0.5),
+    ),
+}  # fmt: skip
+
+
+def of_names(draws, cells, names):
+    """Cells, then the named variables, of draws (chains, draws, ...)."""
+    chains, length = cells.shape[:2]
+    own = [draws[name].reshape(chains, length, -1) for name in names]
+    return with_noise(cells, np.concatenate(own, axis=2))
+
+
+def other_draws(name, seed, likelihood):
+    """Draws of our sampler under a likelihood."""
+    case, X = OTHERS[name], counts()
+    if isinstance(likelihood, Ordinal):
+        X = np.minimum(X, 2.0)
+    model = replace(preset(case.base, **case.h), likelihood=likelihood)
+    found = sample(
+        X, model, RANK, draws=OURS["length"], burn_in=OURS["burn_in"], chains=OURS["chains"],
+        keep=("U", "V", *case.names), random_state=seeded(seed),
+    ).draws  # fmt: skip
+    cells = np.einsum("...ik,...jk->...ij", found["U"], found["V"])
+    return of_names(found, cells, case.names)
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_nuts_finds_the_same_posterior_under_other_likelihoods(name, verdict):
+    npr, case, X = numpyro(), OTHERS[name], counts()
+    observed = np.nonzero(~np.isnan(X))
+
+    def model():
+        U, V = case.prior(npr, case.h, "U", X.shape[0]), case.prior(npr, case.h, "V", X.shape[1])
+        case.data(npr, npr.deterministic("product", U @ V.T), X, observed)
+
+    found = run_nuts(model, 0.9, 0)
+    theirs = of_names(found, found["product"], case.names)
+    result = compare(other_draws(name, 1, case.likelihood), theirs, ERROR)
+    verdict("peers: NumPyro", name, np.abs(result.scores).max(), result.limit)
+    result = compare(other_draws(name, 2, case.wrong), theirs, ERROR)
+    verdict.rejects("peers: NumPyro", f"{name} with {case.wrong}", result.rejected, str(result))
 
 
 # --- SMURFF ---------------------------------------------------------------------------------------

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from bayesmf._threads import balanced_bounds
+
 if TYPE_CHECKING:
     from bayesmf.data.observed import ObservedMatrix
 
@@ -45,6 +47,11 @@ class Intervals:
     low: Array
     high: Array
     _buffers: dict[int, tuple[Array, Array]] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def blocks(self) -> list[int]:
+        """Bounds of blocks of rows of equal work."""
+        return balanced_bounds(np.diff(self.indptr), 8 if self.places.size > 2000 else 1)
 
     def buffers(self, X: ObservedMatrix) -> tuple[Array, Array]:
         """Copies of the values in both orders, to be filled in at the places; one for each thread.

@@ -54,6 +54,13 @@ def take_entries(start, stop, values, order, out):
 
 
 @kernel
+def put_entries(start, stop, values, places, out):
+    """Set out[places[t]] to values[t], t in start..stop."""
+    for t in range(start, stop):
+        out[places[t]] = values[t]
+
+
+@kernel
 def half_squares(start, stop, indptr, indices, values, means, tau, rows, cols, entries, out):
     """Set out to tau w (value - mean)^2 / 2 for the entries of rows start..stop.
 

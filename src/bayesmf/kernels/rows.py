@@ -91,13 +91,13 @@ def weigh_row(V, indices, values, scale, weights, first, last, F, y):
     if V.size > NEAR:
         for t in range(first, last):
             prefetch_row(V, indices, t)
-    for t in range(first, last):
+    for u in range(last - first):
         root = 1.0
         if scale is not None:
-            root = at(scale, at(indices, t))
+            root = at(scale, at(indices, first + u))
         if weights is not None:
-            root *= math.sqrt(at(weights, t))
-        y[t - first] = root * at(values, t)
+            root *= math.sqrt(at(weights, first + u))
+        y[u] = root * at(values, first + u)
     if weights is not None:
         for t in range(first, last):
             root, p, q = math.sqrt(at(weights, t)), (t - first) * w, at(indices, t) * w

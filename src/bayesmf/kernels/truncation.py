@@ -110,9 +110,8 @@ def fill_between(s, n, a, b, x):
 @kernel
 def student_excess(s, nu, a, width):
     """Draw x - a for a Student x with nu > 1 degrees of freedom in [a, a + width], a >= 0."""
-    power = 0.5 * (nu + 1.0)
-    if width * (a + 0.5 * width) < 1.5:
-        base = 1.0 + a * a / nu
+    power, base = 0.5 * (nu + 1.0), 1.0 + a * a / nu
+    if power * math.log1p(width * (2.0 * a + width) / nu / base) < 1.5:  # nearly flat
         while True:
             y = uniform(s) * width
             if exponential(s) >= power * math.log1p(y * (2.0 * a + y) / nu / base):

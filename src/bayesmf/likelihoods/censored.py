@@ -12,7 +12,7 @@ from bayesmf import _threads
 from bayesmf._errors import DataError, ModelError
 from bayesmf.data.bounds import Bounds, Intervals
 from bayesmf.data.observed import ObservedMatrix
-from bayesmf.kernels.cells import dots
+from bayesmf.kernels.cells import dots, put_entries
 from bayesmf.kernels.truncation import draw_between
 from bayesmf.likelihoods.base import Cells, Fit, Likelihood, NormalData, Side, Working
 from bayesmf.likelihoods.gaussian import Gaussian
@@ -167,22 +167,24 @@ class Censored(Likelihood):
         if X.bounds is None or not X.bounds.places.size:
             return fit
         at = _intervals(X)
-        means = _means(fit, at)
+        U, V = (np.ascontiguousarray(side) for side in fit.predictors())
         tau, weights = float(own["noise_precision"]), self.noise.weights(X, own)
         precision = np.full(at.places.size, tau)
         for part, places in ((weights.rows, at.rows), (weights.cols, at.cols)):
             precision = precision if part is None else precision * part[places]
         if weights.entries is not None:
             precision = precision * weights.entries[0][at.places]
-        key, out, dof = stream.key(), np.empty(at.places.size), self.noise.degrees(own)
+        key, dof, (by_row, by_column) = stream.key(), self.noise.degrees(own), at.buffers(X)
+        means, out = np.empty((2, at.places.size))
 
         def block(start: int, stop: int) -> None:
+            a, b = at.indptr[start], at.indptr[stop]
+            dots(a, b, at.rows, at.cols, U, V, means)
             draw_between(start, stop, key, at.indptr, means, precision, dof, at.low, at.high, out)
+            put_entries(a, b, out, at.places, by_row)
+            put_entries(a, b, out, at.places_by_column, by_column)
 
-        cuts = _threads.balanced_bounds(np.diff(at.indptr), 8 if out.size > 2000 else 1)
-        _threads.run(block, cuts, stream.threads, joined=True)
-        by_row, by_column = at.buffers(X)
-        by_row[at.places], by_column[at.places_by_column] = out, out
+        _threads.run(block, at.blocks, stream.threads, joined=True)
         rows = replace(X.rows, values=by_row, filled=None)
         cols = replace(X.cols, values=by_column, filled=None)
         return replace(fit, X=replace(X, rows=rows, cols=cols))
@@ -282,8 +284,8 @@ def _implied(X: ObservedMatrix, name: str) -> Any:
     for column in np.unique(j[open_ended]):
         here = j == column
         edges = np.unique(edge[here & open_ended])
-        inner = np.where(np.isinf(end[here]), edge[here], end[here])
-        if edges.size == 1 and (sign * inner <= sign * edges[0]).all():
+        others = end[here & ~open_ended]
+        if edges.size == 1 and (sign * others < sign * edges[0]).all():
             found[column] = edges[0]
     return None if np.isinf(found).all() else found
 
@@ -295,17 +297,3 @@ def _intervals(X: ObservedMatrix) -> Intervals:
     if found is None:
         found = X.bounds.__dict__["intervals"] = Intervals.of(X)
     return found
-
-
-def _means(fit: Fit, at: Intervals) -> Array:
-    """Fitted means of the entries that are intervals."""
-    U, V = fit.predictors()
-    U, V = np.ascontiguousarray(U), np.ascontiguousarray(V)
-    out = np.empty(at.places.size)
-    _threads.run(
-        lambda a, b: dots(a, b, at.rows, at.cols, U, V, out),
-        _threads.bounds(out.size, 8 if out.size > 5000 else 1),
-        fit.threads,
-        joined=True,
-    )
-    return out

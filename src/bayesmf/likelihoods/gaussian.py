@@ -23,6 +23,7 @@ __all__ = ["Gaussian"]
 
 NOISE = ("equal", "rows", "cols", "both")
 SIDES = ("rows", "cols")
+_ALWAYS = 10  # first sweeps, in which nothing is left out
 _OTHER = {"rows": "cols", "cols": "rows"}
 
 
@@ -180,7 +181,8 @@ class Gaussian(Likelihood):
             return working
         assert isinstance(working, NormalData) and errors is not None
         h, d = self.level_terms(side.view, working.precision, errors)
-        if shared:
+        # The shape of a side is hardly news from one sweep to the next: rows and columns in turn.
+        if shared and (stream.sweep <= _ALWAYS or stream.sweep % 2 == side.axis):
             if "distinct counts" not in side.view.cache:
                 side.view.cache["distinct counts"] = distinct(h, h.size)
             known, now = side.view.cache["distinct counts"], float(own[f"noise_{name}_shape"])

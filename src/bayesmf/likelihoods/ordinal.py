@@ -248,8 +248,9 @@ class Ordinal(Likelihood):
 def _newton(cuts: Array, terms: tuple[float, Array, Array]) -> tuple[Array, Array]:
     """Newton's step towards the mode, and the Cholesky factor of the precision there.
 
-    Where probabilities leave the range of double precision the curvature is not what it should be;
-    any proposal is valid, so directions without curvature get a little.
+    The step is halved until the cuts stay in order. Where probabilities leave the range of double
+    precision the curvature is not what it should be; any proposal is valid, so directions without
+    curvature get a little.
     """
     _, gradient, hessian = terms
     try:
@@ -258,7 +259,10 @@ def _newton(cuts: Array, terms: tuple[float, Array, Array]) -> tuple[Array, Arra
         sizes, vectors = np.linalg.eigh(hessian)
         sizes = np.maximum(sizes, 0.01 * max(1.0, sizes[-1]))
         factor = cholesky((vectors * sizes) @ vectors.T, lower=True)
-    return cuts + cho_solve((factor, True), gradient), factor
+    step = cho_solve((factor, True), gradient)
+    while not (np.diff(cuts + step) > 0).all():
+        step *= 0.5
+    return cuts + step, factor
 
 
 def _proposal(x: Array, mode: Array, factor: Array) -> float:
