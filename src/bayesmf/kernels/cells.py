@@ -73,3 +73,12 @@ def half_squares(start, stop, indptr, indices, values, means, tau, rows, cols, e
             weight = own * cols[min(np.int64(indices[t]), cols.size - 1)]
             weight *= entries[min(t, entries.size - 1)]
             out[t] = weight * (values[t] - means[t]) * (values[t] - means[t])
+
+
+@kernel
+def longest_row(start, stop, indptr):
+    """Return the largest number of entries of the rows start..stop."""
+    longest = 0
+    for i in range(start, stop):
+        longest = max(longest, indptr[i + 1] - indptr[i])
+    return longest

@@ -26,21 +26,6 @@ EDGE = 1.4395314709384563  # the quantile there
 
 
 @kernel
-def below(x):
-    """Distribution function of the standard normal, |x| <= `END`."""
-    k = np.int64((x + END) * _STEPS + 0.5)
-    c = k * _STEP - END
-    d, q = x - c, c * c
-    # Hermite polynomials: derivatives of the density
-    h2, h3, h4 = q - 1.0, -c * (q - 3.0), q * (q - 6.0) + 3.0
-    h5 = -c * (q * (q - 10.0) + 15.0)
-    series = 1.0 + _HALF * d * (
-        -c + _THIRD * d * (h2 + _FOURTH * d * (h3 + _FIFTH * d * (h4 + _SIXTH * d * h5)))
-    )
-    return at(_BELOW, k) + at(_DENSITY, k) * d * series
-
-
-@kernel
 def far(x):
     """Distribution function and density of the standard normal at any x, without the table."""
     if math.isinf(x):
@@ -55,6 +40,7 @@ def below_and_density(x):
     k = np.int64((x + END) * _STEPS + 0.5)
     c = k * _STEP - END
     d, q = x - c, c * c
+    # Hermite polynomials: derivatives of the density
     h2, h3, h4 = q - 1.0, -c * (q - 3.0), q * (q - 6.0) + 3.0
     h5 = -c * (q * (q - 10.0) + 15.0)
     density = 1.0 + d * (
@@ -64,6 +50,12 @@ def below_and_density(x):
         -c + _THIRD * d * (h2 + _FOURTH * d * (h3 + _FIFTH * d * (h4 + _SIXTH * d * h5)))
     )
     return at(_BELOW, k) + at(_DENSITY, k) * d * series, at(_DENSITY, k) * density
+
+
+@kernel
+def below(x):
+    """Distribution function of the standard normal, |x| <= `END`."""
+    return below_and_density(x)[0]
 
 
 @kernel

@@ -10,10 +10,11 @@ import math
 
 import numpy as np
 
+from bayesmf.kernels.cells import longest_row
 from bayesmf.kernels.compile import kernel
 from bayesmf.kernels.normal import END, below_and_density, far
 from bayesmf.kernels.random import seed_stream
-from bayesmf.kernels.truncation import fill_between, longest_row
+from bayesmf.kernels.truncation import fill_between
 from bayesmf.kernels.vectors import at
 
 _CHUNK = 256  # entries that are worked on together

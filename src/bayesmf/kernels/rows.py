@@ -16,6 +16,7 @@ import math
 
 import numpy as np
 
+from bayesmf.kernels.cells import longest_row
 from bayesmf.kernels.compile import kernel
 from bayesmf.kernels.linalg import (
     TILE,
@@ -69,15 +70,6 @@ def _gram_row(i, K, V, indptr, indices, missing_indptr, missing, full, A):
                 return True
     sum_gram(V, indices, first, last, A)
     return False
-
-
-@kernel
-def longest_row(start, stop, indptr):
-    """Return the largest number of entries of the rows start..stop."""
-    longest = 0
-    for i in range(start, stop):
-        longest = max(longest, indptr[i + 1] - indptr[i])
-    return longest
 
 
 @kernel
@@ -135,8 +127,7 @@ def row_buffers(start, stop, indptr, V, scale, weights):
     """
     longest = 0
     if scale is not None or weights is not None:
-        for i in range(start, stop):
-            longest = max(longest, indptr[i + 1] - indptr[i])
+        longest = longest_row(start, stop, indptr)
     rows = 0 if weights is None else longest
     return np.arange(rows).astype(np.int32), np.empty((rows, V.shape[1])), np.empty(longest)
 

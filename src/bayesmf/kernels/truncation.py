@@ -9,6 +9,7 @@ import math
 
 import numpy as np
 
+from bayesmf.kernels.cells import longest_row
 from bayesmf.kernels.compile import kernel
 from bayesmf.kernels.normal import EDGE, END, TAIL, below, middle_quantile
 from bayesmf.kernels.random import exponential, gamma, normal, seed_stream, uniform
@@ -147,15 +148,6 @@ def student_between(s, nu, a, b):
         x = a + uniform(s) * (b - a)
         if exponential(s) >= 0.5 * (nu + 1.0) * math.log1p(x * x / nu):
             return x
-
-
-@kernel
-def longest_row(start, stop, indptr):
-    """Return the largest number of entries of the rows start..stop."""
-    longest = 0
-    for i in range(start, stop):
-        longest = max(longest, indptr[i + 1] - indptr[i])
-    return longest
 
 
 @kernel
