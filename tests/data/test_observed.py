@@ -1,4 +1,5 @@
 import pickle
+import re
 import subprocess
 import sys
 from decimal import Decimal
@@ -396,3 +397,31 @@ import bayesmf.data.observed, bayesmf.splits
 sys.exit(bool({{"scipy", "pandas"}} & set(sys.modules)))
 """
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_intervals_go_with_the_entries():
+    X = ObservedMatrix.of([[1.0, 8.0, None], [3.0, None, 5.0]])
+    low = [[1.0, 8.0, 0.0], [2.5, 0.0, np.nan]]
+    high = [[1.0, np.inf, 0.0], [3.5, 0.0, np.nan]]
+    bounded = X.between(low, high)
+    assert bounded.bounds.places.tolist() == [1, 2]
+    part = bounded.take([1, 3])
+    assert part.bounds.low.tolist() == [8.0, 5.0] and part.bounds.high.tolist() == [np.inf, 5.0]
+    assert bounded.T.bounds.low.tolist() == [1.0, 2.5, 8.0, 5.0]
+    assert bounded.fingerprint() != X.fingerprint()
+    rounded = X.rounded(0.1)
+    np.testing.assert_allclose(rounded.bounds.high - rounded.bounds.low, 0.1)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda X: X.between([[0, 3]], 2.0), "row 'a', column 'y' lies between 3 and 2; swap them"),
+        (lambda X: X.between([1, 2, 3], 2.0), "low does not have the shape"),
+        (lambda X: X.rounded(0), "unit must be a positive number"),
+    ],
+)
+def test_intervals_that_make_no_sense_are_refused(call, message):
+    X = ObservedMatrix.of([[1.0, 2.0]], row_labels=["a"], col_labels=["x", "y"])
+    with pytest.raises(DataError, match=re.escape(message)):
+        call(X)

@@ -243,6 +243,49 @@ class ObservedMatrix:
             bounds=None if self.bounds is None else self.bounds.take(kept),
         )
 
+    def between(self, low: npt.ArrayLike, high: npt.ArrayLike) -> ObservedMatrix:
+        """Return the matrix with entries known up to an interval only.
+
+        Parameters
+        ----------
+        low, high
+            Ends of the intervals: numbers, or arrays (I, J); infinite where an end is open. An
+            entry is exact where both ends are equal or NaN; other cells are left out.
+
+        Examples
+        --------
+        >>> X = ObservedMatrix.of([[1.0, 8.0], [3.0, None]])
+        >>> X.between([[1, 8], [2.5, 0]], [[1, float("inf")], [3.5, 0]]).bounds.places
+        array([1, 2])
+        """
+        rows, cols, values = self.triples()
+        ends = []
+        for name, end in (("low", low), ("high", high)):
+            try:
+                whole = np.broadcast_to(np.asarray(end, dtype=np.float64), self.shape)
+            except ValueError:
+                raise DataError(f"{name} does not have the shape {self.shape} of X.") from None
+            ends.append(np.where(np.isnan(whole[rows, cols]), values, whole[rows, cols]))
+        if (crossed := ends[0] > ends[1]).any():
+            k = int(crossed.argmax())
+            cell = self.cell_name(rows[k], cols[k])
+            raise DataError(f"{cell} lies between {ends[0][k]:g} and {ends[1][k]:g}; swap them.")
+        return replace(self, bounds=Bounds(*ends))
+
+    def rounded(self, unit: float = 1.0) -> ObservedMatrix:
+        """Return the matrix with values that were rounded to multiples of a unit.
+
+        Examples
+        --------
+        >>> X = ObservedMatrix.of([[1.0, 2.0]]).rounded(0.5)
+        >>> X.bounds.low, X.bounds.high
+        (array([0.75, 1.75]), array([1.25, 2.25]))
+        """
+        if not unit > 0:
+            raise DataError(f"unit must be a positive number, got {unit!r}.")
+        values = self.rows.values
+        return replace(self, bounds=Bounds(values - unit / 2, values + unit / 2))
+
     def cell_name(self, i: int, j: int) -> str:
         """Return how messages call a cell: by its labels, or else by its position."""
         return _cell(i, j, (self.row_labels, self.col_labels))

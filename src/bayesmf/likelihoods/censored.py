@@ -31,7 +31,8 @@ class Censored(Likelihood):
     """Normal or Student noise, seen by an instrument with limits.
 
     An entry at or beyond a limit says that its value lies there or farther; entries may also come
-    with intervals of their own (`ObservedMatrix.of`, texts such as ">8" in files). Predictions are
+    with intervals of their own (`ObservedMatrix.between`, `ObservedMatrix.rounded`, texts such as
+    ">8" in files). Predictions are
     of the reported value, which never leaves the limits; the value behind it is latent.
 
     Parameters
