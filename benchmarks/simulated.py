@@ -51,7 +51,7 @@ class Case(NamedTuple):
     likelihood: Likelihood
     make: Callable[[np.random.Generator, np.ndarray], tuple[np.ndarray, Truth]]
     rivals: tuple[Likelihood, ...]
-    positive: bool = False  # gamma factors
+    rate: float | None = None  # of gamma factors; None for normal ones
 
 
 def _normal(
@@ -91,7 +91,7 @@ def _counts(rng: np.random.Generator, means: np.ndarray) -> tuple[np.ndarray, Tr
 
 
 def _present(rng: np.random.Generator, means: np.ndarray) -> tuple[np.ndarray, Truth]:
-    return (rng.poisson(0.4 * means) > 0).astype(float), {}
+    return (rng.poisson(means) > 0).astype(float), {}
 
 
 def _by(**how: Any) -> Callable[..., tuple[np.ndarray, Truth]]:
@@ -112,26 +112,28 @@ CASES = {
         (Censored(**_LIMITS), Censored(**_LIMITS, noise=StudentT())),
     ),
     "ordinal": Case(Ordinal(categories=5), _ordered, (Ordinal(categories=5),)),
-    "Poisson": Case(Poisson(), _counts, (Poisson(), NegativeBinomial()), True),
+    "Poisson": Case(Poisson(), _counts, (Poisson(), NegativeBinomial()), 1.0),
     "negative binomial": Case(
-        NegativeBinomial(), _overdispersed, (Poisson(), NegativeBinomial()), True
+        NegativeBinomial(), _overdispersed, (Poisson(), NegativeBinomial()), 1.0
     ),
-    "Bernoulli-Poisson": Case(BernoulliPoisson(), _present, (BernoulliPoisson(),), True),
+    "Bernoulli-Poisson": Case(BernoulliPoisson(), _present, (BernoulliPoisson(),), 1.6),
 }  # fmt: skip
 
 
 def simulate(case: Case, seed: int) -> tuple[np.ndarray, Truth]:
     """A matrix made by a likelihood, and the values of its variables."""
     rng = np.random.default_rng([seed, 5])
-    if case.positive:
-        U, V = (rng.gamma(1.5, 1.0, (n, RANK)) for n in SHAPE)
+    if case.rate:
+        U, V = (rng.gamma(1.5, 1 / case.rate, (n, RANK)) for n in SHAPE)
     else:
         U, V = (rng.normal(size=(n, RANK)) for n in SHAPE)
     return case.make(rng, U @ V.T)
 
 
-def fit(likelihood: Likelihood, train: ObservedMatrix, positive: bool, draws: int) -> BayesianMF:
-    prior = Gamma(1.5, 1.0) if positive else Normal(1.0)
+def fit(
+    likelihood: Likelihood, train: ObservedMatrix, rate: float | None, draws: int
+) -> BayesianMF:
+    prior = Gamma(1.5, rate) if rate else Normal(1.0)
     mf = BayesianMF(
         Model(likelihood, prior, prior), RANK, draws=draws, burn_in=draws // 2, chains=1,
         random_state=0,
@@ -176,7 +178,7 @@ def measure(name: str, matrices: int, draws: int) -> dict[str, Any]:
         values, truth = simulate(case, seed)
         train, test = holdout(ObservedMatrix.of(values), 0.2, random_state=seed)
         for k, rival in enumerate(case.rivals):
-            mf = fit(rival, train, case.positive, draws)
+            mf = fit(rival, train, case.rate, draws)
             density[k, seed] = mf.log_density(*test).mean()
             if repr(rival) == repr(case.likelihood):
                 own += held(mf, truth)
