@@ -160,11 +160,11 @@ def held(mf: BayesianMF, truth: Truth) -> list[bool]:
     return found
 
 
-def transforms(mf: BayesianMF, test: Any) -> np.ndarray:
+def transforms(mf: BayesianMF, test: Any, seed: int) -> np.ndarray:
     rows, cols, values = test
     predictive = mf._predictive()
     law = predictive.law(predictive.means((rows, cols)), (rows, cols))
-    return pit(values, law.replicates(2, (0, 0)), random_state=0)
+    return pit(values, law.replicates(2, (seed, 0)), random_state=seed)
 
 
 def measure(name: str, matrices: int, draws: int) -> dict[str, Any]:
@@ -182,7 +182,7 @@ def measure(name: str, matrices: int, draws: int) -> dict[str, Any]:
             density[k, seed] = mf.log_density(*test).mean()
             if repr(rival) == repr(case.likelihood):
                 own += held(mf, truth)
-                off.append(2 * np.abs(transforms(mf, test) - 0.5))
+                off.append(2 * np.abs(transforms(mf, test, seed) - 0.5))
     inside = np.concatenate(off)
     return {
         "own": float(np.mean(own)) if own else None, "numbers": len(own),

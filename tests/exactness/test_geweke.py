@@ -326,6 +326,7 @@ SMALL_EFFECTS = {
     "one observation too many",
     "entries: stale residual",
     "unequal noise: rates without tau",
+    "unequal noise: shape drawn after the levels",
     "Student: nu / 2 for (nu + 1) / 2",
     "Student: weights left out of the factors",
 }
