@@ -17,7 +17,6 @@ from bayesmf._errors import ConvergenceWarning, DataError, ModelError
 from bayesmf.data.errors import known_errors
 from bayesmf.data.observed import ObservedMatrix
 from bayesmf.data.offsets import Offsets, fit_offsets
-from bayesmf.likelihoods import Gaussian
 from bayesmf.model.biases import Biases, augmented
 from bayesmf.model.model import Model
 from bayesmf.model.presets import as_model
@@ -125,7 +124,7 @@ class Factorisation(BaseEstimator):
                 "factors; use center='none' or a real-valued model such as GGGA."
             )
         limited = matrix.bounds is not None or lower is not None or upper is not None
-        if self.center != "none" and (limited or not isinstance(model.likelihood, Gaussian)):
+        if self.center != "none" and (limited or not model.likelihood.takes_offsets):
             raise ModelError(
                 f"center={self.center!r} moves the values, but limits, counts and categories stay "
                 "where they are; use center='none', and biases=True if the model takes biases."

@@ -19,8 +19,8 @@ def found(posterior: Posterior, X: ObservedMatrix, level: float) -> dict[str, An
     """Means of what belongs to the likelihood, and how many entries are intervals."""
     import numpy as np
 
-    own = posterior.likelihood_values()
-    bounds = posterior.model.likelihood.read(X).bounds
+    own, likelihood = posterior.likelihood_values(), posterior.model.likelihood
+    bounds = likelihood.read(X).bounds
     open_ended = between = 0
     if bounds is not None:
         inside = np.isfinite(bounds.low) & np.isfinite(bounds.high)
@@ -29,9 +29,9 @@ def found(posterior: Posterior, X: ObservedMatrix, level: float) -> dict[str, An
     means: dict[str, Any] = {
         name: own[name].mean(axis=0).tolist() for name in ("cuts", "dof", "size") if name in own
     }
-    values = getattr(posterior.model.likelihood, "values", None)
+    values = likelihood.values if likelihood.has_categories else None
     return {
-        "noise": _noise(posterior, X, level) if "noise_precision" in own else None,
+        "noise": _noise(posterior, X, level) if likelihood.has_noise else None,
         "categories": None if values is None else values.tolist(),
         **{name: means.get(name) for name in ("cuts", "dof", "size")},
         "beyond_a_limit": open_ended, "between_two": between,

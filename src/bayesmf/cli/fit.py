@@ -303,7 +303,7 @@ def _write_table(path: Path, X: ObservedMatrix, table: Array, observed: Array) -
 
 def _write_noise(folder: Path, X: ObservedMatrix, estimator: BayesianMF, level: float) -> None:
     """The noise of every row and column, where they have their own."""
-    if "noise_precision" not in estimator.posterior_.draws:
+    if not estimator.posterior_.model.likelihood.has_noise:
         return
     noise = estimator.posterior_.noise(level)
     for interval, labels, name in zip(

@@ -68,11 +68,8 @@ class Intervals:
         """Those of a matrix with bounds."""
         assert X.bounds is not None
         places = X.bounds.places
-        flags = np.zeros(X.n_observed, dtype=bool)
-        flags[places] = True
-        order = np.argsort(X.rows.indices, kind="stable")
-        back = np.empty(order.size, dtype=np.int64)
-        back[order] = np.arange(order.size)
+        back = np.empty(X.n_observed, dtype=np.int64)
+        back[X.column_order] = np.arange(back.size)
         rows = np.repeat(np.arange(X.shape[0]), X.rows.counts)[places]
         indptr = np.append(0, np.bincount(rows, minlength=X.shape[0]).cumsum())
         cols = X.rows.indices[places].astype(np.int64)

@@ -193,16 +193,24 @@ class ObservedMatrix:
         if self.errors is None:
             return None
         weights = self.errors**-2.0
-        return weights, weights[np.argsort(self.rows.indices, kind="stable")]
+        return weights, weights[self.column_order]
+
+    @property
+    def column_order(self) -> Array:
+        """Positions in row order of the entries in column order (N,), worked out once."""
+        if "from rows" not in self.cols.cache:
+            order = np.argsort(self.rows.indices, kind="stable")
+            kind = np.min_scalar_type(max(order.size, 2**16))
+            self.cols.cache["from rows"] = order.astype(kind)
+        return self.cols.cache["from rows"]
 
     def transpose(self) -> ObservedMatrix:
         """Return the transpose, which shares its views with this matrix."""
         n, m = self.shape
-        order = np.argsort(self.rows.indices, kind="stable")
         return ObservedMatrix(
             (m, n), self.cols, self.rows, self.col_labels, self.row_labels,
-            None if self.errors is None else self.errors[order],
-            None if self.bounds is None else self.bounds.take(order),
+            None if self.errors is None else self.errors[self.column_order],
+            None if self.bounds is None else self.bounds.take(self.column_order),
         )  # fmt: skip
 
     T = property(transpose)

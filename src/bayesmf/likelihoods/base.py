@@ -192,6 +192,12 @@ class Likelihood(ABC):
     has_level: ClassVar[bool] = False
     #: Whether the expected value of a cell is another number than the product of its factors.
     latent: ClassVar[bool] = False
+    #: Whether the data may be taken less their averages.
+    takes_offsets: ClassVar[bool] = False
+    #: Whether cells have a noise with a standard deviation, `Posterior.noise`.
+    has_noise: ClassVar[bool] = False
+    #: Whether it knows limits of the values.
+    has_limits: ClassVar[bool] = False
     #: Whether cells have categories, with probabilities.
     has_categories: ClassVar[bool] = False
     #: Whether it reads known errors of the entries, and limits.
@@ -207,6 +213,11 @@ class Likelihood(ABC):
         """Defaults of the fields, by the names that presets give them."""
         defaults = {field.name: field.default for field in fields(cls)}  # type: ignore[arg-type]
         return {symbol: defaults[name] for name, symbol in cls.symbols.items()}
+
+    @property
+    def values(self) -> Array:
+        """The categories, where cells have such."""
+        raise NotImplementedError
 
     # --- Data
 

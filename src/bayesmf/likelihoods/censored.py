@@ -56,6 +56,8 @@ class Censored(Likelihood):
     name: ClassVar[str] = "censored"
     letter: ClassVar[str] = "C"
     takes_biases: ClassVar[bool] = True
+    has_noise: ClassVar[bool] = True
+    has_limits: ClassVar[bool] = True
     latent: ClassVar[bool] = True
     takes_errors: ClassVar[bool] = True
     takes_limits: ClassVar[bool] = True
@@ -198,10 +200,6 @@ class Censored(Likelihood):
 
     def update(self, fit: Fit, own: Values, stream: Stream) -> Values:
         return self.noise.update(fit, own, stream)
-
-    def draw_levels(self, side: str, n: int, stream: Stream, s: Array | None = None) -> Values:
-        """Relative precisions of a side's rows from their prior."""
-        return self.noise.draw_levels(side, n, stream, s)
 
     def log_density(self, fit: Fit, own: Values) -> float:
         """Values behind intervals are integrated out."""

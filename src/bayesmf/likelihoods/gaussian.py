@@ -55,6 +55,8 @@ class Gaussian(Likelihood):
     name: ClassVar[str] = "Gaussian"
     letter: ClassVar[str] = "G"
     takes_biases: ClassVar[bool] = True
+    takes_offsets: ClassVar[bool] = True
+    has_noise: ClassVar[bool] = True
     takes_errors: ClassVar[bool] = True
     takes_limits: ClassVar[bool] = True
     symbols: ClassVar[dict[str, str]] = {"alpha": "alpha_tau", "beta": "beta_tau"}
@@ -134,14 +136,10 @@ class Gaussian(Likelihood):
         else:
             own = {"noise_precision": np.asarray(self.precision)}
         for side in self.sides:
-            own |= self.draw_levels(side, shape[SIDES.index(side)], stream)
+            s = self.shape_prior().draw(stream)
+            levels = dist.Gamma(shape=s, rate=s).draw(stream, (shape[SIDES.index(side)],))
+            own |= {f"noise_{side}": levels, f"noise_{side}_shape": s}
         return own
-
-    def draw_levels(self, side: str, n: int, stream: Stream, s: Array | None = None) -> Values:
-        """Relative precisions of a side's rows from their prior, and their shape if not given."""
-        s = self.shape_prior().draw(stream) if s is None else s
-        levels = dist.Gamma(shape=s, rate=s).draw(stream, (n,))
-        return {f"noise_{side}": levels, f"noise_{side}_shape": s}
 
     def start(self, X: ObservedMatrix) -> Values:
         own: Values = {}

@@ -54,6 +54,10 @@ class Law(ABC):
         method: Any = "inverted_cdf" if self.discrete else "linear"
         return np.quantile(self.replicates(times, seed), levels, axis=0, method=method)
 
+    def probabilities(self) -> Array:
+        """Probabilities of the categories, (C, D, n), where cells have such."""
+        raise NotImplementedError
+
     def latent(self) -> Law:
         """The law of what lies behind the reported value; this one, if nothing does."""
         return self

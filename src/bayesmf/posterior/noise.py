@@ -35,7 +35,7 @@ def noise_of(posterior: Posterior, level: float = 0.9) -> Noise:
     if not 0 < level < 1:
         raise ModelError(f"level must lie between 0 and 1, got {level!r}.")
     own = posterior.likelihood_values()
-    if "noise_precision" not in own:
+    if not posterior.model.likelihood.has_noise:
         name = posterior.model.likelihood.name
         raise ModelError(
             f"{posterior.model.name} has no noise precision: its likelihood is {name}."

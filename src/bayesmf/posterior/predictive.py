@@ -16,7 +16,7 @@ from scipy import special
 
 from bayesmf._errors import ModelError, whole_number
 from bayesmf.likelihoods import Likelihood
-from bayesmf.likelihoods.laws import CategoryLaw, Law, PresenceLaw
+from bayesmf.likelihoods.laws import Law
 from bayesmf.posterior.posterior import Posterior
 from bayesmf.priors.distributions import Values
 from bayesmf.streams import Array
@@ -169,11 +169,11 @@ class Predictive:
         """Probabilities of the categories of every cell: (n, C), or (I, J, C) for all of them."""
 
         def block(law: Law, number: int) -> Array:
-            if not isinstance(law, CategoryLaw | PresenceLaw):
-                name = self.likelihood.name
-                raise ModelError(f"A cell has no categories under the {name} likelihood.")
             return law.probabilities().mean(axis=1)
 
+        if not self.likelihood.has_categories:
+            name = self.likelihood.name
+            raise ModelError(f"A cell has no categories under the {name} likelihood.")
         return np.moveaxis(self._by_block(cells, block)[0], 0, -1)
 
     def quantities(

@@ -11,7 +11,6 @@ from bayesmf._versions import versions
 from bayesmf.data.inspection import inspect
 from bayesmf.data.observed import ObservedMatrix
 from bayesmf.estimators import BayesianMF
-from bayesmf.likelihoods import Censored
 from bayesmf.report import Factor, Histogram, Levels, ReportData, Surprise, write
 
 LARGEST = 300  # rows and columns of the matrix that are drawn
@@ -50,7 +49,7 @@ def describe(mf: BayesianMF, X: ObservedMatrix) -> dict[str, Any]:
         "row_labels": [labels[0][i] for i in rows],
         "col_labels": [labels[1][j] for j in cols],
         "histogram": _histogram(X.rows.values),
-        "warnings": inspect(X, isinstance(mf.posterior_.model.likelihood, Censored)),
+        "warnings": inspect(X, mf.posterior_.model.likelihood.has_limits),
         "note": left_out,
         "mean": mean[part],
         "std": std[part],
@@ -94,7 +93,7 @@ def _surprises(
 
 def _noise(mf: BayesianMF, X: ObservedMatrix, labels: tuple[list[str], list[str]]) -> list[Levels]:
     """The noise of rows and columns, where they have their own: the noisiest come first."""
-    if "noise_precision" not in mf.posterior_.draws:
+    if not mf.posterior_.model.likelihood.has_noise:
         return []
     noise, found = mf.posterior_.noise(), []
     unit = "" if X.errors is None else "the known errors"

@@ -36,10 +36,7 @@ def by_rows(view: View, work: int, block: Callable[[int, int], None], threads: i
 
 def in_columns(X: ObservedMatrix, values: Array, threads: int = 1) -> Array:
     """Numbers of the entries, given in the order of the rows, in that of the columns."""
-    if "from rows" not in X.cols.cache:
-        order = np.argsort(X.rows.indices, kind="stable")
-        X.cols.cache["from rows"] = order.astype(np.min_scalar_type(max(order.size, 2**16)))
-    order, out = X.cols.cache["from rows"], np.empty(values.size)
+    order, out = X.column_order, np.empty(values.size)
     pieces = _threads.bounds(values.size, 8 if values.size > 20_000 else 1)
     _threads.run(lambda a, b: take_entries(a, b, values, order, out), pieces, threads, joined=True)
     return out
