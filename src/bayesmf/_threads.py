@@ -11,16 +11,18 @@ import signal
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import cache
 from itertools import pairwise
 from types import FrameType
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from bayesmf._errors import ModelError
+
+T = TypeVar("T")
 
 _pool: ThreadPoolExecutor | None = None
 _pool_size = 0
@@ -87,6 +89,18 @@ def run(
             for future in futures:
                 if not future.cancel():
                     future.result()
+
+
+def results(futures: Sequence[Future[T]]) -> list[T]:
+    """What threads return, in order, while interrupts are answered.
+
+    The system may give an interrupt to any thread, Python answers it in the main one, and a main
+    thread that waits for a lock does not hear of it: so it looks up now and then.
+    """
+    for future in futures:
+        while not future.done():
+            wait([future], timeout=0.05)
+    return [future.result() for future in futures]
 
 
 _turn, _mine = threading.Lock(), threading.local()

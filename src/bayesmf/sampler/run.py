@@ -126,7 +126,7 @@ def run_chains(
     ):
         futures = [pool.submit(_run_chain, plan, c, memory, stop, report) for c in numbers]
         try:
-            runs = [future.result() for future in futures]
+            runs = _threads.results(futures)
         except BaseException:
             stop.set()
             raise
