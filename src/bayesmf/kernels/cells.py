@@ -82,3 +82,11 @@ def longest_row(start, stop, indptr):
     for i in range(start, stop):
         longest = max(longest, indptr[i + 1] - indptr[i])
     return longest
+
+
+@kernel
+def row_precision(tau, own, i):
+    """Return the noise precision of row i: tau, times its own number unless all are one (None)."""
+    if own is None:
+        return tau
+    return tau * own[i]

@@ -4,7 +4,7 @@ All factors of a row are drawn while its residual e = r - x V^T stays in the nea
 residual is rebuilt when the row's turn comes, so nothing drifts and nothing is shared: the cost is
 O(observed * K) per half-sweep. One pass over the row's cells corrects the residual for the entry
 drawn last and sums what the next one needs. Cells are padded with zeros to pairs of vectors. The
-noise precision tau is one for all rows, (1,), or one for each, (n,).
+noise precision tau is multiplied by ``own`` (n,) of the row, unless that is None.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import math
 
 import numpy as np
 
+from bayesmf.kernels.cells import longest_row, row_precision
 from bayesmf.kernels.compile import kernel
 from bayesmf.kernels.linalg import padded
 from bayesmf.kernels.prefetch import NEAR, prefetch_row
@@ -143,7 +144,7 @@ def gather_row(V, indices, values, scale, weights, first, n, length, place, Vt, 
 @kernel
 def draw_entries_sparse(
     start, stop, key, U, indptr, indices, values, scale, weights, V, errors,
-    tau, precision, linear, coupling, nonnegative,
+    tau, own, precision, linear, coupling, nonnegative,
 ):  # fmt: skip
     """Draw rows start..stop of U (n, K) in place, from lists of observed entries.
 
@@ -152,9 +153,7 @@ def draw_entries_sparse(
     of squared residuals.
     """
     K = U.shape[1]
-    longest = 0
-    for i in range(start, stop):
-        longest = max(longest, indptr[i + 1] - indptr[i])
+    longest = longest_row(start, stop, indptr)
     buffer = np.empty(K * width(longest))
     e = np.empty(width(longest))
     weight = np.ones(width(longest))
@@ -169,14 +168,14 @@ def draw_entries_sparse(
         seed_stream(key, i, s)
         p = precision[i if precision.shape[0] > 1 else 0]
         b = linear[i if linear.shape[0] > 1 else 0]
-        noise = tau[min(i, tau.shape[0] - 1)]
+        noise = row_precision(tau, own, i)
         errors[i] = _row(length, s, U[i], Vt, weight, e, noise, p, b, coupling, nonnegative)
 
 
 @kernel
 def draw_entries_dense(
     start, stop, key, U, filled, mask, Vt, errors,
-    tau, precision, linear, coupling, nonnegative,
+    tau, own, precision, linear, coupling, nonnegative,
 ):  # fmt: skip
     """Draw rows start..stop of U in place, from a filled matrix (n, m) with its 0/1 mask.
 
@@ -197,5 +196,5 @@ def draw_entries_dense(
         seed_stream(key, i, s)
         p = precision[i if precision.shape[0] > 1 else 0]
         b = linear[i if linear.shape[0] > 1 else 0]
-        noise = tau[min(i, tau.shape[0] - 1)]
+        noise = row_precision(tau, own, i)
         errors[i] = _row(length, s, U[i], Vt, weight, e, noise, p, b, coupling, nonnegative)

@@ -5,9 +5,9 @@ entries, f being the other side's factors. A draw step adds the prior and draws.
 packed lower triangle, row by row: K (K + 1) / 2 numbers. V always has rows of whole vectors,
 padded with zeros.
 
-The noise precision tau is one for all rows, (1,), or one for each, (n,). Weights of columns are in
-V already, as square roots; ``scale`` (m,) holds these roots, by which values are to be multiplied.
-``weights`` (N,) are those of single entries. Either may be None, and no code is compiled for it.
+The noise precision of row i is tau, times ``own`` (n,) of it. Weights of columns are in V already,
+as square roots; ``scale`` (m,) holds these roots, by which values are to be multiplied. ``weights``
+(N,) are those of single entries. Each of the three may be None, and no code is compiled for it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import math
 
 import numpy as np
 
-from bayesmf.kernels.cells import longest_row
+from bayesmf.kernels.cells import longest_row, row_precision
 from bayesmf.kernels.compile import kernel
 from bayesmf.kernels.linalg import (
     TILE,
@@ -98,36 +98,30 @@ def weigh_row(V, indices, values, scale, weights, first, last, F, y):
 
 
 @kernel
-def row_sums(
+def weighted_sums(
     i, K, V, indptr, indices, values, scale, weights, missing_indptr, missing, full, order, F, y,
     A, g,
 ):  # fmt: skip
-    """Gram step of one row into A and g; returns whether A is the sum over its missing entries."""
+    """Gram step of one row with weights into A and g; returns as `_gram_row` does."""
     first, last = indptr[i], indptr[i + 1]
-    if scale is None and weights is None:
-        project(V, indices, values, first, last, g)
-    else:
-        weigh_row(V, indices, values, scale, weights, first, last, F, y)
+    weigh_row(V, indices, values, scale, weights, first, last, F, y)
     if weights is not None:
         project(F, order, y, 0, last - first, g)
         sum_gram(F, order, 0, last - first, A)
         return False
-    if scale is not None:
-        project(V, indices[first:last], y, 0, last - first, g)
+    project(V, indices[first:last], y, 0, last - first, g)
     if full.size > 0 and missing.size == 0:
         return True  # the matrix is complete: A stays zero
     return _gram_row(i, K, V, indptr, indices, missing_indptr, missing, full, A)
 
 
 @kernel
-def row_buffers(start, stop, indptr, V, scale, weights):
+def row_buffers(start, stop, indptr, V, weights):
     """Arrays for the weighted entries of any of the rows start..stop: positions, factors, values.
 
-    They are empty where nothing is weighted.
+    The first two are empty where entries have no weights of their own.
     """
-    longest = 0
-    if scale is not None or weights is not None:
-        longest = longest_row(start, stop, indptr)
+    longest = longest_row(start, stop, indptr)
     rows = 0 if weights is None else longest
     return np.arange(rows).astype(np.int32), np.empty((rows, V.shape[1])), np.empty(longest)
 
@@ -142,14 +136,22 @@ def gram_rows(
     The last two arguments are a Gram matrix and a vector of the ``row_workspace``.
     """
     K = rhs.shape[1]
-    order, F, y = row_buffers(start, stop, indptr, V, scale, weights)
-    if full.size > 0 and missing.size == 0:
+    if scale is not None or weights is not None:
+        order, F, y = row_buffers(start, stop, indptr, V, weights)
+    complete = full.size > 0 and missing.size == 0
+    if complete:
         A[:] = 0.0
     for i in range(start, stop):
-        flipped = row_sums(
-            i, K, V, indptr, indices, values, scale, weights, missing_indptr, missing, full,
-            order, F, y, A, g,
-        )  # fmt: skip
+        if scale is None and weights is None:
+            project(V, indices, values, indptr[i], indptr[i + 1], g)
+            flipped = complete or _gram_row(
+                i, K, V, indptr, indices, missing_indptr, missing, full, A
+            )
+        else:
+            flipped = weighted_sums(
+                i, K, V, indptr, indices, values, scale, weights, missing_indptr, missing, full,
+                order, F, y, A, g,
+            )  # fmt: skip
         position = 0
         for a in range(K):
             rhs[i - start, a] = g[a]
@@ -268,7 +270,7 @@ def _weighted_quadratic(full, full_weight, G, weight, x, K):
 @kernel
 def draw_rows(
     start, stop, key, U, V, indptr, indices, values, scale, weights, missing_indptr, missing, full,
-    tau, precision, diagonal, linear, errors, A, solution, z, floor, G, g, sums, s,
+    tau, own, precision, diagonal, linear, errors, A, solution, z, floor, G, g, sums, s,
 ):  # fmt: skip
     """Gram step and draw step for rows start..stop of U (n, K), in place, `LANES` rows at a time.
 
@@ -280,8 +282,11 @@ def draw_rows(
     K = U.shape[1]
     weight, full_weight = sums[0], sums[1]
     complete = full.size > 0 and missing.size == 0
-    order, F, y = row_buffers(start, stop, indptr, V, scale, weights)
-    squares, padded_x = np.zeros(LANES), np.zeros(V.shape[1])
+    if scale is not None or weights is not None:
+        order, F, y = row_buffers(start, stop, indptr, V, weights)
+        squares = np.zeros(LANES)
+    if own is not None:
+        padded_x = np.zeros(V.shape[1])
     if complete:
         G[:] = 0.0
     for i in range(start, stop, LANES):
@@ -291,12 +296,17 @@ def draw_rows(
         )
         for lane in range(rows):
             row = i + lane
-            noise = tau[min(row, tau.shape[0] - 1)]
-            flipped = row_sums(
-                row, K, V, indptr, indices, values, scale, weights, missing_indptr, missing, full,
-                order, F, y, G[lane], g[lane],
-            )  # fmt: skip
-            if scale is not None or weights is not None:
+            noise = row_precision(tau, own, row)
+            if scale is None and weights is None:
+                project(V, indices, values, indptr[row], indptr[row + 1], g[lane])
+                flipped = complete or _gram_row(
+                    row, K, V, indptr, indices, missing_indptr, missing, full, G[lane]
+                )
+            else:
+                flipped = weighted_sums(
+                    row, K, V, indptr, indices, values, scale, weights, missing_indptr, missing,
+                    full, order, F, y, G[lane], g[lane],
+                )  # fmt: skip
                 squares[lane] = _dot(y, y, 0, indptr[row + 1] - indptr[row])
             weight[lane], full_weight[lane] = (-noise, noise) if flipped else (noise, 0.0)
             p = row if linear.shape[0] > 1 else 0
@@ -304,7 +314,8 @@ def draw_rows(
             for k in range(K):
                 solution[k, lane] = linear[p, k] + noise * g[lane, k]
                 z[k, lane] = normal(s)
-        if i == start or not complete or diagonal.shape[0] > 1 or tau.shape[0] > 1:
+        shared = complete and diagonal.shape[0] == 1 and own is None
+        if i == start or not shared:
             _assemble(G, weight, full, full_weight, precision, A)
             for lane in range(LANES):
                 p = min(i + lane, diagonal.shape[0] - 1)
@@ -315,18 +326,21 @@ def draw_rows(
         for lane in range(rows):
             row, x = i + lane, U[i + lane]
             for k in range(K):
-                x[k] = padded_x[k] = solution[k, lane]
+                x[k] = solution[k, lane]
             if errors.size > 0:
-                square, noise = squares[lane], tau[min(row, tau.shape[0] - 1)]
                 if scale is None and weights is None:
                     square = _dot(values, values, indptr[row], indptr[row + 1])
-                if tau.shape[0] > 1:
+                else:
+                    square = squares[lane]
+                if own is None:
+                    fitted = full_weight[lane] * _quadratic(full, x) if full.size > 0 else 0.0
+                    fitted += weight[lane] * _quadratic(G[lane], x)
+                else:
+                    padded_x[:K] = x
                     fitted = _weighted_quadratic(
                         full, full_weight[lane], G[lane], weight[lane], padded_x, K
                     )
-                else:
-                    fitted = full_weight[lane] * _quadratic(full, x) if full.size > 0 else 0.0
-                    fitted += weight[lane] * _quadratic(G[lane], x)
+                noise = row_precision(tau, own, row)
                 errors[row] = square - 2.0 * _dot(g[lane], x, 0, K) + fitted / noise
                 if not errors[row] > NO_LOSS * square:
                     squared_errors(

@@ -88,6 +88,13 @@ class Roots(NamedTuple):
 EVEN = Roots()
 
 
+class Noise(NamedTuple):
+    """Precision of the noise: one number, times those of the rows (n,) unless these are all one."""
+
+    tau: float
+    own: Array | None = None
+
+
 class Gram:
     """The Gram step of one half-sweep: sums of f f^T and r f over each row's observed entries.
 

@@ -21,7 +21,7 @@ from bayesmf.data.observed import View
 from bayesmf.kernels.entries import draw_entries_dense, draw_entries_sparse, width
 from bayesmf.kernels.rows import draw_rows, squared_errors
 from bayesmf.streams import Array, Stream
-from bayesmf.updates.blocks import Gram, Roots, blocks, in_vectors, workspace
+from bayesmf.updates.blocks import Gram, Noise, Roots, blocks, in_vectors, workspace
 from bayesmf.updates.terms import EntryTerms, RowTerms, VolumeTerms
 from bayesmf.updates.volume import draw_beside, draw_volume_rows
 
@@ -67,7 +67,7 @@ def draw_side(
     Returns the weighted sums of squared residuals of the new rows (n,), if ``errors`` asks for them
     or they come for nothing; the weights of the rows themselves are not in them.
     """
-    noise = np.array([tau]) if weights.own is None else tau * weights.own
+    noise = Noise(float(tau), weights.own)
     view, V, roots = weights.applied(view, V)
     if isinstance(terms, EntryTerms):
         return _draw_entries(view, U, V, roots, terms, noise, stream)
@@ -81,20 +81,20 @@ def draw_side(
 
 
 def _draw_rows(
-    view: View, U: Array, V: Array, roots: Roots, terms: RowTerms, tau: Array,
+    view: View, U: Array, V: Array, roots: Roots, terms: RowTerms, noise: Noise,
     stream: Stream, last: bool,
 ) -> Array | None:  # fmt: skip
     key, gram, errors = stream.key(), Gram(view, V, roots), np.empty(view.n if last else 0)
 
     def block(start: int, stop: int) -> None:
-        draw_rows(start, stop, key, U, *gram.data, tau, *terms, errors, *workspace(U.shape[1]))
+        draw_rows(start, stop, key, U, *gram.data, *noise, *terms, errors, *workspace(U.shape[1]))
 
     _threads.run(block, gram.bounds(), stream.threads, joined=True)
     return errors if last else None
 
 
 def _draw_entries(
-    view: View, U: Array, V: Array, roots: Roots, terms: EntryTerms, tau: Array,
+    view: View, U: Array, V: Array, roots: Roots, terms: EntryTerms, noise: Noise,
     stream: Stream,
 ) -> Array:  # fmt: skip
     key, errors = stream.key(), np.empty(view.n)
@@ -105,13 +105,13 @@ def _draw_entries(
         Vt[:, : len(V)] = V.T
 
         def block(start: int, stop: int) -> None:
-            draw_entries_dense(start, stop, key, U, filled, mask, Vt, errors, tau, *terms)
+            draw_entries_dense(start, stop, key, U, filled, mask, Vt, errors, *noise, *terms)
     else:
 
         def block(start: int, stop: int) -> None:
             draw_entries_sparse(
                 start, stop, key, U, view.indptr, view.indices, view.values, *roots, V, errors,
-                tau, *terms,
+                *noise, *terms,
             )  # fmt: skip
 
     bounds = blocks(view, 4 * U.shape[1], 32 * U.shape[1])

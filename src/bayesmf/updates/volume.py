@@ -12,7 +12,7 @@ from bayesmf import _threads
 from bayesmf.data.observed import View
 from bayesmf.kernels.volume import draw_singular, draw_volume, volume_workspace
 from bayesmf.streams import Array, Stream
-from bayesmf.updates.blocks import Gram, Roots
+from bayesmf.updates.blocks import Gram, Noise, Roots
 from bayesmf.updates.moments import adjugate, directions, inverse_moments, whitened
 from bayesmf.updates.terms import VolumeTerms
 
@@ -87,9 +87,9 @@ def _row_by_row(U: Array, T: Array) -> Array:
 class _Sums:
     """Gram steps of blocks of rows, times the rows' precisions if these differ (tau is then 1)."""
 
-    def __init__(self, gram: Gram, tau: Array) -> None:
-        self.gram, self.rows = gram, tau if tau.size > 1 else None
-        self.tau = float(tau[0]) if tau.size == 1 else 1.0
+    def __init__(self, gram: Gram, noise: Noise) -> None:
+        self.gram, self.rows = gram, None if noise.own is None else noise.tau * noise.own
+        self.tau = noise.tau if noise.own is None else 1.0
 
     def block(self, start: int, stop: int) -> tuple[Array, Array]:
         K = self.gram.rank
@@ -102,12 +102,12 @@ class _Sums:
 
 
 def draw_volume_rows(
-    view: View, U: Array, V: Array, roots: Roots, terms: VolumeTerms, tau: Array,
+    view: View, U: Array, V: Array, roots: Roots, terms: VolumeTerms, noise: Noise,
     stream: Stream,
 ) -> None:  # fmt: skip
     """Rows in sequence: the thread that finds the next block's Gram step done draws the block."""
     gram = Gram(view, V, roots)
-    sums = _Sums(gram, tau)
+    sums = _Sums(gram, noise)
     rows = VolumeRows(U, terms, sums.tau, stream.key())
     # Many blocks, because the last of them is drawn by one thread alone.
     bounds = gram.bounds(32) if stream.threads > 1 else [*range(0, view.n, _ROWS), view.n]
@@ -130,11 +130,11 @@ def draw_volume_rows(
 
 def draw_beside(
     view: View, U: Array, V: Array, roots: Roots, others: Array, terms: VolumeTerms,
-    tau: Array, stream: Stream,
+    noise: Noise, stream: Stream,
 ) -> None:  # fmt: skip
     """Draw rows U that a volume prior ties to ``others`` but not to each other."""
     key, gram = stream.key(), Gram(view, V, roots)
-    sums = _Sums(gram, tau)
+    sums = _Sums(gram, noise)
     T, weights = directions(others)
     B, c = adjugate(T, weights)
 
