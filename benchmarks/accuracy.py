@@ -134,21 +134,6 @@ def tables(data: dict[str, Any]) -> list[dict[str, Any]]:
     return [*made, table("At the best rank of each", header, best, quoted=True)]
 
 
-def in_short(found: dict[str, Any]) -> dict[str, Any]:
-    """The README's table: the errors of every matrix in one row, each method at its best rank."""
-    rows = []
-    for name, title in TITLES.items():
-        best = {
-            method: f"{min(np.mean(run['errors']) for run in by_rank.values()):#.5g}"
-            for method, by_rank in found["errors"].get(name, {}).items()
-        }
-        for model in (m for m in MODELS if m in best):
-            ours = (best[model + how] for how in ("", ", biases", ", biases, noise tuned"))
-            rows.append((title, model, *ours, *(best.get(peer) for peer in PEERS)))
-    header = ("data", "model", "as it is", "biases", "biases, noise tuned", *PEERS)
-    return table("At the best rank of each", header, rows)
-
-
 def part(options: Options) -> dict[str, Any]:
     """Errors of presets and peers on the real matrices."""
     names = options.data or (list(TITLES)[:1] if options.quick else TITLES)

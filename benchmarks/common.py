@@ -189,7 +189,8 @@ def fitted(train: ObservedMatrix, model: str, rank: int, **options: Any) -> Baye
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return BayesianMF(model, rank, random_state=0, n_jobs=2, **options).fit(train)
+        plain = {"center": "none", "scale": "none"}
+        return BayesianMF(model, rank, random_state=0, n_jobs=2, **plain, **options).fit(train)
 
 
 def say(what: str) -> None:

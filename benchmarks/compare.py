@@ -27,7 +27,7 @@ def measure(dataset: Dataset, quick: bool) -> dict[str, Any]:
     say(dataset.name)
     train, test = holdout(dataset.X, 0.1, random_state=0)
     begin = time.perf_counter()
-    found = compare(train, n_jobs=2, **(QUICK if quick else {}))
+    found = compare(train, n_jobs=2, scale="none", **(QUICK if quick else {}))
     minutes = (time.perf_counter() - begin) / 60
     sweeps = 5 if quick else 500
     standings, held = {}, {}

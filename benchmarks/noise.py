@@ -56,7 +56,7 @@ def _ours(name: str = "GGGW", lower: Any = None, upper: Any = None, **options: A
     ) -> Scores:
         mf = BayesianMF(
             name, rank, biases=True, draws=draws, burn_in=burn_in, chains=1, random_state=0,
-            n_jobs=2, **options,
+            n_jobs=2, center="none", scale="none", **options,
         )  # fmt: skip
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)

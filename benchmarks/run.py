@@ -70,7 +70,7 @@ PARTS = {
     "first_use": Part("from the start to the first sweep", True, ("models", "missing")),
     "accuracy": Part(
         "held-out error beside SMURFF and myFM (hours)", takes=("models", "ranks", "data"),
-        pages=("docs/estimators.md",), readme=True, kept="errors",
+        pages=("docs/estimators.md",), kept="errors",
     ),
     "chains": Part("what a second chain costs", repeats=15, pages=("docs/performance.md",)),
     "compare": Part("how good the advice of compare is", takes=("data",), kept="compare"),
@@ -89,6 +89,22 @@ PARTS = {
     "simulated": Part(
         "whether likelihoods find what simulated data were made with",
         pages=("docs/which-noise.md",),
+    ),
+    "tables": Part(
+        "held-out cells of thirteen tables beside imputers", takes=("models", "data"),
+        data=("iris", "wine", "diabetes", "breast_cancer", "overlap_ccle_ec50", "overlap_ccle_ic50",
+              "overlap_gdsc", "overlap_ctrp", "ccle", "methylation", "digits", "gdsc", "movielens"),
+        pages=("docs/defaults.md",), readme=True, kept="scores",
+    ),
+    "imputation": Part(
+        "coverage of pooled coefficients after multiple imputation", pages=("docs/defaults.md",)
+    ),
+    "ranks": Part(
+        "whether the automatic rank is right", pages=("docs/defaults.md",)
+    ),
+    "units": Part("whether the units of the data matter", pages=("docs/defaults.md",)),
+    "verdicts": Part(
+        "whether the verdict on a run is right", takes=("models",), pages=("docs/defaults.md",)
     ),
     "versions": Part(
         "sweeps and starts of two source trees", takes=("other", "models", "ranks", "data")

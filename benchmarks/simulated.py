@@ -136,7 +136,7 @@ def fit(
     prior = Gamma(1.5, rate) if rate else Normal(1.0)
     mf = BayesianMF(
         Model(likelihood, prior, prior), RANK, draws=draws, burn_in=draws // 2, chains=1,
-        random_state=0,
+        random_state=0, center="none", scale="none",
     )  # fmt: skip
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)

@@ -28,11 +28,13 @@ from bayesmf.report.gather import write_fit
 
 
 def drugs(folder: Path) -> Path:
-    """Compare all models on the simulated drug sensitivities."""
+    """Compare all models on the simulated drug sensitivities, all in one unit."""
     data = load_drug_sensitivity()
     n, m = data.X.shape
     print(f"{data.title}: {n} {data.rows} x {m} {data.cols}, {data.X.density:.0%} observed.")
-    found = compare(data.X, budget="quick", biases=True, n_jobs=-1, progress=True)
+    found = compare(
+        data.X, budget="quick", biases=True, scale="global", n_jobs=-1, progress=True
+    )  # fmt: skip
     print(found.table[["model", "rank", "folds", "mse", "mse_error", "status"]].to_string())
     print(found.recommendation)
     assert data.truth is not None
@@ -70,7 +72,9 @@ def digits(folder: Path) -> Path:
     rng = np.random.default_rng(0)
     hidden = rng.random(truth.shape) < 0.4
     X = ObservedMatrix.of(np.where(hidden, np.nan, truth))
-    mf = BayesianMF("GGGW", 12, draws=200, burn_in=200, random_state=0, n_jobs=-1).fit(X)
+    mf = BayesianMF(
+        "GGGW", 12, noise="cols", draws=200, burn_in=200, random_state=0, n_jobs=-1
+    ).fit(X)
     mean, (low, high) = mf.predict(quantiles=[0.05, 0.95])
     share = coverage(truth[hidden], low[hidden], high[hidden])
     plain = np.broadcast_to(np.nanmean(X.to_array(), axis=0), truth.shape)

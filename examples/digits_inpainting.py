@@ -5,7 +5,8 @@ a column, so that what other images look like tells what is hidden in this one. 
 is the best single guess, and it is smoother than any real digit. The standard deviation says where
 it is a guess, and draws from the posterior predictive distribution show what else could be there.
 
-Pixels are whole numbers from 0 to 16 and often exactly 0; a Gaussian model knows neither. It fills
+Pixels at the border hardly vary and others do a lot: each has a size and a noise of its own. They
+are whole numbers from 0 to 16 and often exactly 0, and a Gaussian model knows neither. It fills
 them in all the same, but its intervals are only roughly right: the second line of the output says
 how roughly.
 """
@@ -28,9 +29,10 @@ LEVELS = (0.5, 0.8, 0.9)
 
 
 def fit(X: np.ndarray, quick: bool) -> BayesianMF:
-    """Fit a model whose factors may be correlated, and have means: images are never negative."""
-    draws, rank = (60, 6) if quick else (200, 12)
-    return BayesianMF("GGGW", rank, draws=draws, burn_in=draws, random_state=0, n_jobs=1).fit(X)
+    """Fit the automatic model; in a hurry its rank and noise are not looked for."""
+    if quick:
+        return BayesianMF("GGGW", 6, noise="cols", draws=60, burn_in=60, random_state=0).fit(X)
+    return BayesianMF(draws=200, burn_in=200, random_state=0, n_jobs=-1).fit(X)
 
 
 def picture(

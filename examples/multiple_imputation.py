@@ -10,9 +10,9 @@ matrices with ``BayesianImputer.impute(m=20)``, run the regression on each, and 
 rules: the variance within completions plus that between them. All of it is repeated on many
 simulated datasets, and the share of the intervals that hold the true coefficient is counted.
 
-Two things matter. All columns share one noise variance, so they are scaled first. And the rank: two
-traits make the covariates, but what only the first covariate and the outcome share needs factors of
-its own. A rank as low as two leaves it out of the imputations.
+The rank matters: two traits make the covariates, but what only the first covariate and the outcome
+share needs factors of its own. A rank as low as two leaves it out of the imputations. The units of
+the columns do not matter, and each column has a noise of its own.
 """
 
 from __future__ import annotations
@@ -74,15 +74,14 @@ def pool(estimates: np.ndarray, variances: np.ndarray, freedom: int) -> Estimate
 
 def impute(X: np.ndarray, y: np.ndarray, rank: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Covariates filled once by posterior means, and completed several times at random."""
-    data = np.column_stack([X, y])
-    scale = np.nanstd(data, axis=0)
     imputer = BayesianImputer(
-        "GGGA", rank, biases=True, draws=100, burn_in=100, chains=1, random_state=seed, n_jobs=1
-    )
+        n_components=rank, noise="cols", draws=100, burn_in=100, chains=1, random_state=seed,
+        n_jobs=1,
+    )  # fmt: skip
     with warnings.catch_warnings():  # means are good with so few draws; coverage is counted below
         warnings.simplefilter("ignore", ConvergenceWarning)
-        once = imputer.fit_transform(data / scale) * scale
-    return once[:, :-1], (imputer.impute(m=COMPLETIONS) * scale)[:, :, :-1]
+        once = imputer.fit_transform(np.column_stack([X, y]))
+    return once[:, :-1], imputer.impute(m=COMPLETIONS)[:, :, :-1]
 
 
 def analyse(seed: int) -> dict[str, Estimate]:

@@ -103,6 +103,7 @@ DATA = {
 FEW_COLUMNS = counts((30, 6), 0.8, 4)  # a volume prior of rank 5 is improper here
 NEW = counts((7, 20), 0.5, 5)
 SHORT = {"draws": 3, "burn_in": 2, "chains": 2, "random_state": 7}
+PLAIN = {**SHORT, "center": "none", "scale": "none"}  # estimators, in the units of the data
 
 
 def run(X: Any, model: Any, K: int, **options: Any) -> Result:
@@ -119,7 +120,7 @@ def drawn(posterior: Posterior) -> Result:
 @cache
 def fitted(name: str, biases: bool = False) -> BayesianMF:
     X, _ = DATA["dense"]
-    return BayesianMF(name, 3, biases=biases, **SHORT).fit(X)
+    return BayesianMF(name, 3, biases=biases, **PLAIN).fit(X)
 
 
 def of_new_rows(name: str, biases: bool) -> Result:
@@ -143,13 +144,13 @@ def predictions(name: str, biases: bool) -> Result:
 
 def imputations(name: str, **options: Any) -> Result:
     X, _ = DATA["dense"]
-    imputer = BayesianImputer(name, 3, **options, **SHORT)
+    imputer = BayesianImputer(name, 3, **{**PLAIN, **options})
     return [imputer.fit_transform(X), imputer.impute(3), imputer.transform(NEW)]
 
 
 def ranks(name: str, n_components: Any) -> Result:
     X, _ = DATA["complete"]
-    mf = BayesianMF(name, n_components, **SHORT).fit(X)
+    mf = BayesianMF(name, n_components, **PLAIN).fit(X)
     return [np.array([mf.n_components_, mf.effective_rank_]), *drawn(mf.posterior_)]
 
 
@@ -217,7 +218,7 @@ def suited(X: np.ndarray, likelihood: Likelihood) -> np.ndarray:
 def of_likelihood(likelihood: Likelihood, name: str, biases: bool) -> Result:
     """A fit, its predictions and those of new rows."""
     X, _ = DATA["dense"]
-    mf = BayesianMF(changed(name, likelihood), 3, biases=biases, **SHORT)
+    mf = BayesianMF(changed(name, likelihood), 3, biases=biases, **PLAIN)
     mf.fit(suited(X, likelihood))
     new = suited(NEW, likelihood)
     return [
@@ -232,7 +233,7 @@ def of_likelihood(likelihood: Likelihood, name: str, biases: bool) -> Result:
 def with_errors() -> Result:
     X, K = DATA["dense"]
     errors = np.random.default_rng(8).uniform(0.5, 2.0, X.shape)
-    mf = BayesianMF("GGGW", K, biases=True, noise="cols", **SHORT).fit(X, errors=errors)
+    mf = BayesianMF("GGGW", K, biases=True, noise="cols", **PLAIN).fit(X, errors=errors)
     return [*drawn(mf.posterior_), *mf.predict(return_std=True)]
 
 

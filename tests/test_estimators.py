@@ -27,6 +27,7 @@ from tests.helpers.matrices import small_matrix
 # Most runs here are short; the tests of the warning turn it on again.
 pytestmark = pytest.mark.filterwarnings("ignore::bayesmf.ConvergenceWarning")
 SHORT = {"draws": 30, "burn_in": 30, "chains": 1, "random_state": 0}
+PLAIN = {"center": "none", "scale": "none"}  # in the units of the data
 COUNTS = ("PGG", "PGGG")
 
 # Each check of scikit-learn that cannot hold, with the reason.
@@ -110,8 +111,9 @@ def test_a_new_row_equal_to_a_known_row_is_predicted_alike(name, biases):
 )
 def test_a_row_without_entries_gets_the_prior_predictive(name, biases):
     X, _ = data_for(name)
-    mf = BayesianMF(name, 2, draws=400, burn_in=200, chains=1, biases=biases, random_state=2)
-    mf.fit(X)
+    mf = BayesianMF(
+        name, 2, draws=400, burn_in=200, chains=1, biases=biases, random_state=2, **PLAIN
+    ).fit(X)
     empty = np.full((200, X.shape[1]), np.nan)
     V = mf.posterior_.factors()[1]
     expected = np.zeros(2)
@@ -170,7 +172,7 @@ def test_in_a_pipeline_and_a_grid():
 def test_centring(center):
     X, truth = matrix(noise=0.1, rank=1)
     effects = 50 + np.arange(30.0)[:, None] + 3 * np.arange(18.0)
-    mf = BayesianMF("GGG", 3, center=center, **SHORT).fit(X + effects)
+    mf = BayesianMF("GGG", 3, center=center, scale="none", **SHORT).fit(X + effects)
     error = np.mean((mf.predict() - truth - effects) ** 2)
     assert error < (0.5 if center == "both" else 5.0)
     new = mf.predict((X + effects)[:3])
@@ -183,8 +185,9 @@ def test_biases_find_the_effects_of_rows_and_columns(name, tmp_path):
     X, truth = matrix(noise=0.2, rank=1, shape=(60, 40))
     rows, cols = rng.normal(0, 4, 60), rng.normal(0, 2, 40)
     effects = 50 + rows[:, None] + cols
-    mf = BayesianMF(name, 3, biases=True, draws=200, burn_in=200, chains=2, random_state=0)
-    mf.fit(X + effects)
+    mf = BayesianMF(
+        name, 3, biases=True, draws=200, burn_in=200, chains=2, random_state=0, **PLAIN
+    ).fit(X + effects)
     missing = np.isnan(X)
     assert np.mean((mf.predict() - truth - effects)[missing] ** 2) < 0.05
     found = mf.posterior_.biases()
@@ -221,16 +224,17 @@ def test_centring_is_refused_for_nonnegative_models():
 
 
 def test_automatic_rank():
-    X, _ = matrix(shape=(60, 40), rank=3, noise=0.5)  # and a mean, which is one factor more
-    for shift in (0.0, 50.0):
-        mf = BayesianMF("GGGA", "auto", draws=100, burn_in=200, chains=1, random_state=0)
-        mf.fit(X + shift)
-        assert mf.n_components_ == mf.effective_rank_ == 4
-        assert 0.4 < np.mean(mf.posterior_.noise_precision**-0.5) < 0.6
-    wide = BayesianMF("GGGA", 15, draws=100, burn_in=200, chains=1, random_state=0).fit(X)
+    X, _ = matrix(shape=(60, 40), rank=3, noise=0.5)
+    mf = BayesianMF("GGGA", noise="cols", draws=100, burn_in=200, chains=1, random_state=0)
+    mf.fit(X + 50.0)  # of which the mean is taken off
+    assert mf.n_components_ == mf.effective_rank_ == 3
+    assert min(mf.rank_errors_, key=mf.rank_errors_.get) == 3
+    assert 0.4 < mf.noise_sd().overall.mean < 0.6
+    plain = BayesianMF("GGGA", draws=100, burn_in=200, chains=1, random_state=0, **PLAIN)
+    plain.fit(X + 50.0)
+    assert plain.n_components_ == plain.effective_rank_ == 4  # the mean is one factor more
+    wide = BayesianMF("GGGA", 15, draws=100, burn_in=200, chains=1, random_state=0, **PLAIN).fit(X)
     assert wide.effective_rank_ == 4
-    with pytest.raises(ModelError, match="ARD"):
-        BayesianMF("GGG", "auto").fit(X)
 
 
 def test_rank_by_cross_validation():
@@ -272,7 +276,7 @@ def test_sparse_entries_are_the_observed_ones():
 
 def test_a_bad_run_is_warned_about_and_a_good_one_is_not():
     X, _ = matrix(shape=(40, 30), noise=0.01)
-    with pytest.warns(ConvergenceWarning, match="raise burn_in"):
+    with pytest.warns(ConvergenceWarning, match="90 % intervals would hold"):
         BayesianMF("GVG", 8, draws=30, burn_in=0, chains=2, random_state=0).fit(X)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -294,7 +298,7 @@ def test_score_of_held_out_entries_of_known_and_of_new_rows():
 
 def test_predictions_are_those_of_the_kept_draws():
     X, _ = matrix()
-    mf = BayesianMF("GGG", 2, **SHORT).fit(X)
+    mf = BayesianMF("GGG", 2, **PLAIN, **SHORT).fit(X)
     U, V = mf.posterior_.factors()
     products = U @ V.transpose(0, 2, 1)
     tau = mf.posterior_.noise_precision.ravel()
@@ -355,17 +359,27 @@ def test_masked_arrays_and_triples_mean_what_they_mean_elsewhere():
 @pytest.mark.parametrize("seed", range(3))
 def test_the_automatic_rank_does_not_count_factors_of_noise(seed):
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(50, 3)) @ rng.normal(size=(3, 30)) + rng.normal(size=(50, 30))
+    X = rng.normal(size=(50, 3)) @ rng.normal(size=(3, 40)) + rng.normal(size=(50, 40))
     X[rng.random(X.shape) < 0.4] = np.nan
     mf = BayesianMF("GGGA", "auto", draws=20, burn_in=20, random_state=seed)
     assert mf.fit(X).n_components_ == 3
 
 
-def test_estimators_of_a_posterior_have_all_that_fitted_ones_have():
+@pytest.mark.parametrize("units", [{}, PLAIN])
+def test_estimators_of_a_posterior_have_all_that_fitted_ones_have(units):
     frame = pd.DataFrame(small_matrix(), columns=[f"c{j}" for j in range(12)])
-    fitted = BayesianImputer("GGG", 2, draws=5, burn_in=5, random_state=0).fit(frame)
-    imputer = BayesianImputer.from_posterior(fitted.posterior_, frame)
+    fitted = BayesianImputer("GGG", 2, draws=5, burn_in=5, random_state=0, **units).fit(frame)
+    known = {} if units else {"center": "auto", "scale": "auto"}
+    imputer = BayesianImputer.from_posterior(fitted.posterior_, frame, **known)
     np.testing.assert_array_equal(imputer.impute(2), fitted.impute(2))
+    assert imputer.notes_ == fitted.notes_
     assert imputer.get_feature_names_out().tolist() == list(frame.columns)
-    mf = BayesianMF.from_posterior(fitted.posterior_, frame)
+    mf = BayesianMF.from_posterior(fitted.posterior_, frame, **known)
     assert mf.get_feature_names_out().tolist() == ["bayesianmf0", "bayesianmf1"]
+
+
+def test_a_stored_fit_without_a_seed_finds_its_rank_again(tmp_path):
+    X, options = matrix()[0], {"draws": 5, "burn_in": 5, "store": tmp_path / "run"}
+    first, again = (BayesianMF("GGGA", **options).fit(X) for _ in range(2))
+    assert first.n_components_ == again.n_components_
+    np.testing.assert_array_equal(first.predict(), again.predict())

@@ -14,7 +14,6 @@ from bayesmf._errors import DataError, ModelError
 from bayesmf._estimator import Factorisation
 from bayesmf.data.cells import cell_arrays
 from bayesmf.data.observed import ObservedMatrix
-from bayesmf.model.presets import as_model
 from bayesmf.posterior.predictive import Predictive
 from bayesmf.ranks import effective_rank
 from bayesmf.splits import hide_some
@@ -23,8 +22,8 @@ from bayesmf.streams import Array
 
 def _has_categories(estimator: Factorisation) -> bool:
     """Whether cells have categories under the estimator's model."""
-    likelihood = as_model(estimator.model, estimator.hyperparameters).likelihood
-    return likelihood.has_categories
+    models = estimator._models((None, None)).values()
+    return any(model.likelihood.has_categories for model in models)
 
 
 class BayesianMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Factorisation):
@@ -33,12 +32,12 @@ class BayesianMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Factorisatio
     Parameters
     ----------
     model
-        Name of a preset, or a `Model`.
+        Name of a preset, or a `Model`. "auto" is GGGW with biases, and a noise of every column, or
+        of every row and column if that predicts held-out entries better.
     n_components
-        Rank, or how to find it. "auto": a model with ARD is fitted with up to 30 factors first, and
-        then with as many as carried signal; `n_components_` tells how many.
-        "cv", or several numbers: the rank with the least error in a five-fold cross-validation over
-        the entries; `cv_errors_` has them all.
+        Rank, or how to find it. "auto": by the errors of entries that are held out of short runs;
+        `rank_errors_` has them. "cv", or several numbers: the rank with the least error in a
+        five-fold cross-validation over the entries; `cv_errors_` has them all.
     draws, burn_in
         Kept draws per chain; sweeps before the first of them.
     thin
@@ -46,16 +45,26 @@ class BayesianMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Factorisatio
     chains
         Number of chains.
     hyperparameters
-        Changes to the preset's hyperparameters, by name.
+        Changes to the preset's hyperparameters, by name; they are those of the scaled data.
     biases
         Whether to add a global mean and an effect of every row and column, sampled with the
-        factors; a `Biases` sets their hyperparameters. For likelihoods that take them.
+        factors; a `Biases` sets their hyperparameters. For likelihoods that take them. By default
+        the automatic model has them, and a named one has not.
     noise
         Whether the noise of all cells is "equal", or that of "rows", "cols" or "both" differs; by
         default as the model says. For normal and Student noise.
     center
         What is subtracted from the data and added to predictions: "none", "global" (the mean),
-        "rows", "cols" (their means) or "both" (row and column effects).
+        "rows", "cols" (their means) or "both" (row and column effects). "auto" is as ``scale``, but
+        "none" where values must not become negative.
+    scale
+        What the data are divided by, and predictions multiplied with, so that units do not matter:
+        the root mean square of what centring leaves, of all values ("global"), of each column
+        ("cols") or row ("rows"), or nothing ("none"). "auto" is "cols", or "global" where fewer
+        than a tenth of the cells are observed. Counts and categories are left alone.
+    transformation
+        A function of the values that is modelled in their place: "log", "log1p", "logit", "sqrt" or
+        "rank"; one for each column, or a dictionary of columns. Results are transformed back.
     random_state
         None, an integer, a numpy Generator or SeedSequence; an integer makes runs repeatable.
     n_jobs
@@ -74,6 +83,11 @@ class BayesianMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Factorisatio
         Posterior mean of the columns' factors after alignment, (n_components, n_features).
     effective_rank_
         Number of factors that carry more than a factor can make of noise.
+    notes_
+        What should be known about data and run, in sentences.
+    units_
+        What was done to the data before the model saw them. The posterior and its factors are in
+        the units of the model, predictions in those of the data.
     n_components_, n_features_in_, feature_names_in_
         Rank, number and names of the columns.
 
@@ -92,7 +106,7 @@ class BayesianMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Factorisatio
 
     def fit(
         self, X: Any, y: Any = None, *, errors: Any = None, weights: Any = None,
-        lower: Any = None, upper: Any = None,
+        lower: Any = None, upper: Any = None, until: str | None = None,
     ) -> BayesianMF:  # fmt: skip
         """Sample from the posterior of a matrix; y is ignored.
 
@@ -108,8 +122,11 @@ class BayesianMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Factorisatio
         lower, upper
             Limits of the values, which are then known to lie there or farther: a number, one for
             each column, or one for each cell; see `Censored`.
+        until
+            "converged" runs chains on, twice as long each time, until the verdict of `summary` is
+            fine, or 16 times the sweeps are done.
         """
-        self._fit(X, errors, weights, lower, upper)
+        self._fit(X, errors, weights, lower, upper, until)
         return self
 
     @property
@@ -122,7 +139,7 @@ class BayesianMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Factorisatio
     def effective_rank_(self) -> int:
         """Number of factors that carry more than a factor can make of noise."""
         check_is_fitted(self, "posterior_")
-        return effective_rank(self.posterior_, self.offsets_.off(self._matrix))
+        return effective_rank(self.posterior_, self.units_.off(self._matrix))
 
     def fit_transform(self, X: Any, y: Any = None, **known: Any) -> Array:
         """Fit, and `transform` the same rows; ``known`` are errors and limits as in `fit`."""
@@ -261,13 +278,13 @@ class BayesianImputer(TransformerMixin, Factorisation):
 
     def fit(
         self, X: Any, y: Any = None, *, errors: Any = None, weights: Any = None,
-        lower: Any = None, upper: Any = None,
+        lower: Any = None, upper: Any = None, until: str | None = None,
     ) -> BayesianImputer:  # fmt: skip
         """Sample from the posterior of a matrix; y is ignored.
 
-        Errors, weights and limits of the entries are those of `BayesianMF.fit`.
+        Errors, weights and limits of the entries, and ``until``, are those of `BayesianMF.fit`.
         """
-        self._fit(X, errors, weights, lower, upper)
+        self._fit(X, errors, weights, lower, upper, until)
         return self
 
     def fit_transform(self, X: Any, y: Any = None, **known: Any) -> Any:

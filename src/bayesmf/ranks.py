@@ -1,26 +1,33 @@
-"""Choosing the rank: held-out error of every candidate, over folds of the observed entries."""
+"""Choosing the rank, and the noise with it, by the errors of entries that are held out."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayesmf._errors import ModelError
+from bayesmf import _threads
+from bayesmf._errors import DataError, ModelError
 from bayesmf.data.observed import ObservedMatrix
 from bayesmf.metrics import mse
 from bayesmf.model.model import Model
+from bayesmf.posterior.new_rows import needed
 from bayesmf.posterior.posterior import Posterior
-from bayesmf.posterior.predictive import expected, kept_for
+from bayesmf.posterior.predictive import Predictive, expected, kept_for
 from bayesmf.posterior.sample import sample_whole
-from bayesmf.splits import kfold
-from bayesmf.streams import RandomState, seed_words
+from bayesmf.splits import Triples, fold_numbers, kfold, split_at
+from bayesmf.streams import Array, RandomState, seed_words
 
-GENEROUS = 30  # factors of the first fit of an automatic rank, if the matrix is as large
 ABOVE_NOISE = 4.0
 WORSE = 1.02  # times the best error: a rank that is a step too far
 LADDER = (1, 2, 3, 5, 8, 12, 20, 30)  # candidates, where nobody names any
+_PARTS, _MANY = 8, 20_000  # one part is held out; entries from which on one part is enough
+_BURN_IN, _DRAWS = 60, 90  # sweeps of a short chain
+_CLEARLY = 0.995  # times an error: a smaller one is better by more than chance
+_HARMLESS = 1.02  # times the best error: factors that are not needed, but do no harm
+_PATIENCE = 3  # steps of the ladder that may bring nothing
 
 
 def effective_rank(posterior: Posterior, X: ObservedMatrix) -> int:
@@ -36,18 +43,155 @@ def effective_rank(posterior: Posterior, X: ObservedMatrix) -> int:
     return int(np.sum(size > ABOVE_NOISE * noise * sum(X.shape) / X.n_observed))
 
 
-def automatic_rank(X: ObservedMatrix, model: Model, **options: Any) -> int:
-    """The number of factors that carry signal, at least one.
+class Choice(NamedTuple):
+    """What held-out entries say about rank and model: mean squared errors, of the model's units."""
 
-    The first fit has more factors than needed, and on noisy data some of the idle ones fit noise;
-    so those that carry signal are fitted again alone, until all of them still do.
+    model: str
+    rank: int
+    errors: dict[int, float]  # by rank, of the first model
+    others: dict[str, float]  # by model, at the rank that was chosen
+
+    def __str__(self) -> str:
+        tried = ", ".join(f"{k}: {error:.4g}" for k, error in sorted(self.errors.items()))
+        chosen = [f"rank {self.rank} (errors by rank {tried})"] if tried else []
+        if len(self.others) > 1:
+            chosen.append(f"{self.model} among {', '.join(self.others)}")
+        return f"Chosen by entries held out: {'; '.join(chosen)}."
+
+
+def automatic(
+    X: ObservedMatrix,
+    models: dict[str, Model],
+    rank: int | None = None,
+    *,
+    random_state: RandomState = None,
+    n_jobs: int | None = None,
+) -> Choice:
+    """The rank, and the model among some, that predict held-out entries best.
+
+    An eighth of the entries is held out, twice if there are few, and short chains predict them at
+    the ranks of `LADDER`, until three in a row bring nothing. The smallest rank whose error is as
+    good as the best one's is then found between two steps; but a table of few rows or columns gets
+    as many factors as it has of these, unless fewer are clearly better: idle factors are harmless,
+    and a few entries tell ranks apart by chance. The other models are tried at this rank, and must
+    beat the first in error and in log density. A model whose noise has too few entries to be
+    trusted is left out if another has not.
     """
-    tried, rank = 0, min(GENEROUS, *X.shape)
-    while rank != tried:
-        tried = rank
-        pilot = sample_whole(X, model, tried, draws=100, burn_in=200, keep=("U", "V"), **options)
-        rank = max(1, effective_rank(pilot, X))
-    return rank
+    trials = _Trials(X, seed_words(random_state).tolist(), n_jobs)
+    first = next(iter(models))
+    errors: dict[int, float] = {}
+    if rank is None:
+        rank, errors = _find(lambda k: trials.error(models[first], k), min(X.shape))
+    found = {name: trials.scores(model, rank) for name, model in models.items() if len(models) > 1}
+    sound = [name for name, scores in found.items() if scores.sound] or [first]
+    best = sound[0]
+    for name in sound[1:]:
+        if (
+            found[name].error < _CLEARLY * found[best].error
+            and found[name].density > found[best].density
+        ):
+            best = name
+    return Choice(best, rank, errors, {name: scores.error for name, scores in found.items()})
+
+
+class Scores(NamedTuple):
+    """Mean squared error and log density of held-out entries; whether nothing speaks against it."""
+
+    error: float
+    density: float
+    sound: bool
+
+
+class _Trials:
+    """Short chains on all but a part of the entries."""
+
+    def __init__(self, X: ObservedMatrix, seed: list[int], n_jobs: int | None) -> None:
+        self.seed, self.threads = seed, _threads.count(n_jobs)
+        try:
+            fold = fold_numbers(X, _PARTS, np.random.SeedSequence(seed), keep_singles=True)
+        except (DataError, ModelError):  # too few entries to hold out any
+            self.parts = []
+            return
+        times = 2 if X.n_observed < _MANY else 1
+        self.parts = [split_at(X, fold == k) for k in range(times) if (fold == k).any()]
+
+    def _sample(self, train: ObservedMatrix, model: Model, rank: int, **options: Any) -> Posterior:
+        return sample_whole(
+            train, model, rank, draws=_DRAWS, burn_in=_BURN_IN,
+            n_jobs=max(1, self.threads // len(self.parts)),
+            random_state=np.random.SeedSequence([*self.seed, rank]), **options,
+        )  # fmt: skip
+
+    def _on_parts(self, function: Callable[[ObservedMatrix, Triples], Any]) -> list[Any]:
+        """What a function of training data and held-out entries finds; parts run side by side."""
+        if min(self.threads, len(self.parts)) < 2:
+            return [function(*part) for part in self.parts]
+        with ThreadPoolExecutor(len(self.parts)) as pool:
+            return list(pool.map(function, *zip(*self.parts, strict=True)))
+
+    def error(self, model: Model, rank: int) -> float:
+        """Mean squared error on held-out entries."""
+
+        def squares(train: ObservedMatrix, test: Triples) -> Array:
+            keep = kept_for(model.likelihood.resolve(train))
+            posterior = self._sample(train, model, rank, cells=test[:2], keep=keep)
+            return (test[2] - expected(posterior, test[:2])) ** 2
+
+        found = self._on_parts(squares)
+        return float(np.concatenate(found).mean()) if found else 0.0
+
+    def scores(self, model: Model, rank: int) -> Scores:
+        """How well a model predicts held-out entries, and whether its noise can be trusted."""
+
+        def judged(train: ObservedMatrix, test: Triples) -> tuple[Array, Array, bool]:
+            posterior = self._sample(train, model, rank, cells=test[:2], keep=needed(model))
+            squares = (test[2] - expected(posterior, test[:2])) ** 2
+            densities = Predictive.of(posterior).log_density(test[:2], test[2])
+            own = posterior.likelihood_values()
+            return squares, densities, not posterior.model.likelihood.notes(own, train, rank)
+
+        found = self._on_parts(judged)
+        if not found:
+            return Scores(0.0, 0.0, True)
+        squares, densities, sound = zip(*found, strict=True)
+        error, density = (float(np.concatenate(part).mean()) for part in (squares, densities))
+        return Scores(error, density, all(sound))
+
+
+def _find(error: Callable[[int], float], size: int) -> tuple[int, dict[int, float]]:
+    """The rank for a matrix whose smaller side has this size, and all errors."""
+    errors = _climb(error, min(LADDER[-1], size))
+    if size <= LADDER[-1]:
+        if size not in errors:
+            errors[size] = error(size)
+        if errors[size] <= _HARMLESS * min(errors.values()):
+            return size, errors
+    return _smallest(errors, error), errors
+
+
+def _climb(error: Callable[[int], float], most: int) -> dict[int, float]:
+    """Errors of the steps of the ladder, until several in a row are no better."""
+    errors: dict[int, float] = {}
+    best, idle = np.inf, 0
+    for rank in [step for step in LADDER if step < most] + [most]:
+        errors[rank] = error(rank)
+        better = errors[rank] < _CLEARLY * best
+        best, idle = min(best, errors[rank]), 0 if better else idle + 1
+        if idle == _PATIENCE:
+            break
+    return errors
+
+
+def _smallest(errors: dict[int, float], error: Callable[[int], float]) -> int:
+    """The smallest rank that is as good as the best, also between the steps; adds its errors."""
+    limit = min(errors.values()) / _CLEARLY
+    high = min(k for k, e in errors.items() if e <= limit)
+    low = max((k for k in errors if k < high), default=0)
+    while high - low > 1:
+        middle = (low + high) // 2
+        errors[middle] = error(middle)
+        low, high = (low, middle) if errors[middle] <= limit else (middle, high)
+    return high
 
 
 def ranks_to_try(candidates: str | Iterable[int], shape: tuple[int, int]) -> list[int]:

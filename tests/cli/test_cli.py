@@ -23,8 +23,10 @@ from bayesmf.cli.fit import FILES, _harmless
 from bayesmf.reading import read_matrix
 from tests.helpers.matrices import small_matrix
 
-QUICK = ["--rank", "2", "--draws", "20", "--burn-in", "10", "--seed", "3", "--jobs", "1"]
+QUICK = ["--model", "GGGA", "--rank", "2", "--draws", "20", "--burn-in", "10", "--seed", "3",
+         "--jobs", "1"]  # fmt: skip
 TABLES = FILES[:4]
+WRITTEN = [*TABLES, "noise_cols.csv", *FILES[4:]]  # columns that are scaled have their own noise
 COMMANDS = ("fit", "reproduce", "datasets", "models", "doctor", "completion")
 HOSTILE = ["=cmd()", "+1", "@x", "-2+3", "-5", "../../x", "<script>", "a,b", 'say "é"', "x\ny"]
 
@@ -68,10 +70,12 @@ def test_fit_writes_everything(here, capsys):
     values = small_matrix()
     values[:, 4], values[:, 5] = np.nan, np.where(np.isnan(values[:, 5]), np.nan, 7.0)
     write("data.csv", values)
-    assert main(["fit", "data.csv", "--level", "0.8", *QUICK]) == 0
+    assert main(["fit", "data.csv", "--level", "0.8", *QUICK, "--model", "auto"]) == 0
     out, err = capsys.readouterr()
     assert sorted(p.name for p in here.iterdir()) == ["data-fit", "data.csv"]
-    assert sorted(p.name for p in Path("data-fit").iterdir()) == sorted(FILES)
+    both = [*WRITTEN, "noise_rows.csv"]  # as is said below
+    assert sorted(p.name for p in Path("data-fit").iterdir()) == sorted(both)
+    assert "noise by row and column among noise by column, noise by row and column" in out
     completed, std, lower, upper = (read_matrix(f"data-fit/{name}") for name in TABLES)
     for table in (completed, std, lower, upper):
         assert table.shape == values.shape and table.density == 1
@@ -80,17 +84,18 @@ def test_fit_writes_everything(here, capsys):
     seen = ~np.isnan(values)
     np.testing.assert_array_equal(completed.to_array()[seen], values[seen])
     assert (std.to_array() > 0).all() and (lower.to_array() < upper.to_array()).all()
-    mf = BayesianMF("GGGA", 2, draws=20, burn_in=10, random_state=3).fit(values)
+    mf = BayesianMF(n_components=2, draws=20, burn_in=10, random_state=3).fit(values)
     mean, sd, (low, high) = mf.predict(return_std=True, quantiles=[0.1, 0.9])
     found = zip((completed, std, lower, upper), (mean, sd, low, high), strict=True)
     for table, expected in found:
         np.testing.assert_allclose(table.to_array()[~seen], expected[~seen], rtol=1e-7)
     posterior = Posterior.load("data-fit/posterior.nc")
     assert posterior.row_labels.tolist() == [f"r{i}" for i in range(17)]
-    assert "data.csv: 17 x 12," in out and "GGGA, rank 2; 2 x 20 draws, seed 3" in out
-    assert "Columns without any observed entry: 1" in out and "column 'c5' is the first" in out
+    assert "data.csv: 17 x 12," in out and "GGGW, rank 2; 2 x 20 draws, seed 3" in out
+    assert "Columns without any observed entry: 1" in out
+    assert "Columns that are constant: 1, 'c5' the first" in out
     assert "Written to data-fit: completed.csv" in out and "80 %" in out
-    assert "Noise of standard deviation" in out and "GGGA: 100%" in err
+    assert "Noise of standard deviation" in out and "GGGW: 100%" in err
 
 
 def test_run_json(here, capsys):
@@ -102,8 +107,9 @@ def test_run_json(here, capsys):
     assert err == "" and record == json.loads(Path("data-fit/run.json").read_text())
     expected = {
         "data": "data.csv", "shape": [17, 12], "model": "GGG", "rank": 2, "draws": 20,
-        "burn_in": 10, "thin": 1, "chains": 2, "seed": 3, "biases": False, "center": "global",
-        "level": 0.9, "interrupted": False, "output": "data-fit", "files": list(FILES),
+        "burn_in": 10, "thin": 1, "chains": 2, "seed": 3, "biases": None, "center": "global",
+        "scale": "cols", "level": 0.9, "interrupted": False, "output": "data-fit",
+        "files": WRITTEN, "model_asked": "GGG", "rank_asked": 2, "rank_errors": None,
         "hyperparameters": {"lambda": 0.3, "alpha_tau": 1.0, "beta_tau": 1.0},
     }  # fmt: skip
     assert {name: record[name] for name in expected} == expected
@@ -111,7 +117,10 @@ def test_run_json(here, capsys):
     assert "precision=0.3" in record["resolved"] and record["versions"]["numpy"] == np.__version__
     assert record["seconds"]["all"] > record["seconds"]["sampling"] > 0
     assert isinstance(record["diagnosis"]["trusted"], bool)
-    assert record["notes"] == ["posterior.nc is of the data less their averages (center=global)."]
+    assert record["diagnosis"]["level"] in ("fine", "usable", "do not use")
+    scale, units = record["notes"]
+    assert scale.startswith("The model sees values less the mean of all values and divided by")
+    assert units == "posterior.nc has the units of the model, not those of the data."
 
 
 def test_the_same_seed_gives_the_same_files_and_none_a_new_one(here, capsys):
@@ -133,7 +142,7 @@ def test_the_same_seed_gives_the_same_files_and_none_a_new_one(here, capsys):
     ("options", "words"),
     [
         (["--model", "PGG"], ["Poisson noise", "too few draws to tell"]),
-        (["--rank", "auto"], ["rank ", " in use)"]),
+        (["--rank", "auto"], ["Note: Chosen by entries held out: rank ", " (errors by rank 1: "]),
         (["--biases", "--thin", "2", "--chains", "1"], ["1 x 8 draws"]),
         (["--model", "GGGW", "--set", "W0=[[2,0],[0,1]]", "--set", "nu0=none"], ["GGGW"]),
         (["--model", "GLLI", "--set", "reading=rate"], ["GLLI"]),
@@ -163,7 +172,8 @@ def test_long_tables_arrays_and_datasets(here, capsys):
     np.save("a.npy", small_matrix())
     assert main(["fit", "a.npy", *QUICK]) == 0
     assert cells("a-fit/std.csv")[0] == ["", *map(str, range(12))]
-    assert main(["fit", "drug_sensitivity", *QUICK]) == 0
+    assert "The first column" not in capsys.readouterr().out
+    assert main(["fit", "drug_sensitivity", *QUICK, "--scale", "none"]) == 0
     assert cells("drug_sensitivity-fit/completed.csv")[1][0] == "CL-001"
     assert "Note" not in capsys.readouterr().out
 
@@ -181,7 +191,7 @@ def test_hostile_labels(here):
     write("data.csv", small_matrix(shape=(10, 10)), HOSTILE, [f"{x} " for x in HOSTILE])
     assert main(["fit", "data.csv", *QUICK, "--quiet"]) == 0
     assert sorted(p.name for p in here.iterdir()) == ["data-fit", "data.csv"]
-    assert sorted(p.name for p in Path("data-fit").iterdir()) == sorted(FILES)
+    assert sorted(p.name for p in Path("data-fit").iterdir()) == sorted(WRITTEN)
     shown = ["'=cmd()", "'+1", "'@x", "'-2+3", *HOSTILE[4:]]
     for name in TABLES:
         table = cells(f"data-fit/{name}")
@@ -205,7 +215,9 @@ def test_posteriors_are_left_out_without_their_packages(here, capsys, monkeypatc
     assert main(["fit", "data.csv", *QUICK]) == 0
     assert "posterior.nc was not written: " in (out := capsys.readouterr().out)
     assert "pip install 'bayesmf[arviz]'." in out
-    assert sorted(p.name for p in Path("data-fit").iterdir()) == sorted({*FILES} - {"posterior.nc"})
+    assert sorted(p.name for p in Path("data-fit").iterdir()) == sorted(
+        {*WRITTEN} - {"posterior.nc"}
+    )
 
 
 # --- The folder ---------------------------------------------------------------------------------
@@ -300,10 +312,19 @@ BAD = {
     "no array": ("t.npy", "x" * 50, "not a .npy file"),
     "no counts": ("t.csv", TABLE + "z,1,0.5\n", "row 'z', column 'b' is 0.5", "--model", "PGG"),
     "model": ("t.csv", TABLE, "Did you mean 'GGGA'?", "--model", "GGGa"),
-    "hyperparameter": ("t.csv", TABLE, "Did you mean 'alpha0'?", "--set", "alpha=1"),
+    "hyperparameter": ("t.csv", TABLE, "Did you mean 'alpha_tau'?", "--set", "alpha=1"),
     "reserved": ("t.csv", TABLE, "no hyperparameter 'name'", "--set", "name=1"),
-    "value": ("t.csv", TABLE, "positive number, got -1", "--set", "alpha0=-1"),
-    "auto": ("t.csv", TABLE, "needs a model with ARD", "--model", "GGG", "--rank", "auto"),
+    "value": ("t.csv", TABLE, "positive number, got -1", "--set", "alpha_tau=-1"),
+    "transform": (
+        "t.csv", TABLE, "Did you mean 'log'?", "--transform", "lgo", "--rank", "1",
+    ),
+    "no column": (
+        "t.csv", TABLE, "there is no column 'c'", "--transform", "a=log,c=log", "--rank", "1",
+    ),
+    "no logarithm": (
+        "t.csv", TABLE + "z,-3,2\n", "needs positive values: row 'z', column 'a' is -3",
+        "--transform", "a=log", "--rank", "1",
+    ),
     "center": ("t.csv", TABLE, "nonnegative factors", "--model", "GEE", "--center", "rows"),
     "biases": ("t.csv", TABLE, "biases go with the Gaussian", "--model", "PGG", "--biases"),
 }  # fmt: skip
@@ -542,13 +563,13 @@ def test_noise_of_rows_and_columns(here, capsys):
     mf = BayesianMF("GGGA", 2, draws=20, burn_in=10, random_state=3, noise="cols")
     np.testing.assert_allclose(
         [mean for mean, *_ in table.values()],
-        mf.fit(small_matrix()).posterior_.noise().cols.mean,
+        mf.fit(small_matrix()).noise_sd().cols.mean,
         rtol=1e-7,
     )
     out, record = run(capsys, "--noise", "both")
     assert "(rows from " in out and "; columns from " in out
     assert record["files"][4:6] == ["noise_rows.csv", "noise_cols.csv"]
-    out, record = run(capsys, "--noise", "equal")
+    out, record = run(capsys, "--noise", "equal", "--scale", "none")
     assert sorted(p.name for p in Path("data-fit").iterdir()) == sorted(FILES)
 
 
@@ -558,6 +579,7 @@ def test_noise_of_rows_and_columns(here, capsys):
         (["--model", "TGGW"], ["Student-t noise of scale ", " degrees of freedom"]),
         (["--model", "NGG"], ["Negative binomial noise of size "]),
         (["--model", "OGGW", "--biases"], ["Ordinal likelihood with cut points at "]),
+        (["--upper", "8", "--center", "global"], ["at or beyond a limit"]),
         (["--upper", "8"], ["entries (", "%) are known to lie at or beyond a limit"]),
         (["--lower=1", "--upper", "8", "--model", "TGGA"], ["at or beyond a limit"]),
     ],
@@ -583,7 +605,7 @@ def test_likelihoods_tell_what_they_found(here, capsys, options, words):
 
 def test_limits_in_the_table_itself(here, capsys):
     Path("data.csv").write_text(',a,b\nx,1,>8\ny,"[2, 4]",3\nz,2,5\n')
-    out, record = run(capsys)
+    out, record = run(capsys, "--scale", "none")
     assert "1 entries (16.7%) are known to lie at or beyond" in out
     assert "1 entries (16.7%) are known to lie between two" in out
     assert record["upper"] is None and "upper=[inf, 8.0]" in record["resolved"]
@@ -655,7 +677,8 @@ def test_files_that_do_not_fit_the_data(here, capsys, case):
         (["--lower", "3", "--upper", "2"], "lower limit 3 is not below the upper one, 2"),
         (["--upper", "8", "--model", "PGG"], "with Gaussian and Student-t likelihoods"),
         (["--noise", "rows", "--model", "OGGW"], "with Gaussian and Student-t likelihoods"),
-        (["--upper", "8", "--center", "global"], "limits, counts and categories stay"),
+        (["--upper", "8", "--center", "rows", "--rank", "2"], "Limits are not known for rows"),
+        (["--model", "PGG", "--scale", "cols", "--rank", "2"], "counts and categories stay"),
     ],
 )
 def test_options_that_do_not_fit_the_model(here, capsys, options, message):
@@ -675,8 +698,8 @@ def test_heaps_are_told_and_nothing_is_decided(here, capsys):
     write("data.csv", values.clip(-25.5, 30.25))
     out, record = run(capsys)
     notes = [note for note in record["notes"] if "exactly" in note]
-    assert len(notes) == 2 and "--upper 30.25 says so" in notes[0]
-    assert "--lower=-25.5 says so" in notes[1] and notes[0] in out
+    assert len(notes) == 2 and "upper=30.25 (--upper 30.25) says so" in notes[0]
+    assert "lower=-25.5 (--lower=-25.5) says so" in notes[1] and notes[0] in out
     assert record["upper"] is None and "Censored" not in record["resolved"]
     for option in ("--upper=30.25", "--lower=-25.5"):
         assert not any("exactly" in note for note in run(capsys, option)[1]["notes"])

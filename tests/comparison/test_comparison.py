@@ -1,4 +1,4 @@
-"""Comparison of models: the race, its statistics, the recommendation, and what is said of data."""
+"""Comparison of models: the race, its statistics, the recommendation, and units of the data."""
 
 import signal
 import subprocess
@@ -13,10 +13,9 @@ from bayesmf.comparison import race, trials
 from bayesmf.comparison.compare import _forbidden as forbidden
 from bayesmf.comparison.race import Lane
 from bayesmf.comparison.trials import LEVELS, Trial
-from bayesmf.data.inspection import inspect
 from bayesmf.metrics import mse
 
-SMALL = {"ranks": [1, 2, 3], "budget": "quick", "folds": 3}
+SMALL = {"ranks": [1, 2, 3], "budget": "quick", "folds": 3, "scale": "none"}
 
 
 def matrix(seed=0, shape=(40, 25), noise=0.3, missing=0.3):
@@ -80,7 +79,7 @@ def test_biases_are_tried_when_asked():
     rng = np.random.default_rng(1)
     X = matrix(noise=0.2) + rng.normal(0, 5, 40)[:, None] + rng.normal(0, 5, 25)
     names = ["GGG", "PGG", "row-average"]
-    found = compare(X, names, [2], budget="quick", biases=True)
+    found = compare(X, names, [2], budget="quick", biases=True, scale="none")
     assert {s.model for s in found.standings} == {"GGG", "GGG + biases", "row-average"}
     assert found.best_model_ == "GGG" and found.best_biases_
     assert found.fit_best().posterior_.model.biases is not None
@@ -140,7 +139,7 @@ def test_ties_are_called_by_a_paired_test():
 def test_ranks_are_searched_upwards_until_they_get_worse(monkeypatch):
     tried = []
 
-    def error(trial, part, test, rank):
+    def error(trial, part, test, rank, size):
         tried.append(rank)
         return {1: 2.0, 2: 1.0, 3: 1.01, 5: 1.1, 8: 1.2, 12: 0.1}[rank]
 
@@ -152,26 +151,6 @@ def test_ranks_are_searched_upwards_until_they_get_worse(monkeypatch):
 
 
 # --- The data -----------------------------------------------------------------------------------
-
-
-def test_what_is_said_of_data():
-    rng = np.random.default_rng(0)
-    X = rng.normal(50, 20, (60, 30)).clip(None, 60)
-    X[5, :], X[6, 2:] = np.nan, np.nan
-    X[:, 3] = 7.0
-    X[0, 0] = 1e-314
-    X[1, 1] = 1e5
-    notes = " ".join(inspect(ObservedMatrix.of(X[:, :])))
-    assert "Values within 1e-100 of zero: 1" in notes
-    assert "Columns that are constant: 1" in notes
-    assert "with fewer than 3 entries" in notes
-    capped = " ".join(inspect(ObservedMatrix.of(rng.normal(50, 20, (60, 30)).clip(None, 60))))
-    assert "of the values are exactly 60, the largest one: probably capped" in capped
-    assert inspect(ObservedMatrix.of(rng.normal(size=(40, 30)))) == []
-    empty = X.copy()
-    empty[:, 9] = np.nan
-    empty[5] = np.nan
-    assert "Columns without any observed entry: 1" in " ".join(inspect(ObservedMatrix.of(empty)))
 
 
 def test_models_that_the_data_forbid():
@@ -214,11 +193,33 @@ def test_an_interrupt_ends_the_race_and_stores_no_half_trial(tmp_path):
     assert not list((tmp_path / "trials").rglob("*.json"))
 
 
-def test_values_in_a_unit_far_from_one_are_noted():
-    X = matrix()
-    for unit, noted in ((1e-4, True), (1.0, False), (1e6, True)):
-        notes = inspect(ObservedMatrix.of(unit * X))
-        assert any("another unit" in note for note in notes) == noted
+def test_units_do_not_decide_a_comparison():
+    X, sizes = matrix(shape=(25, 12)), 10.0 ** np.arange(-6, 6)
+    data = X, 1e6 * X, sizes * X, 1e6 * sizes * X
+    found = [compare(Y, ["GGG"], [2], budget="quick") for Y in data]
+    plain, large, own, larger = (f.standings[0] for f in found)
+    assert plain.coverage == large.coverage and own.coverage == larger.coverage
+    assert large.mse == pytest.approx(1e12 * plain.mse, rel=1e-8)
+    assert own.mse == pytest.approx(larger.mse, rel=1e-8) and own.mse < 1  # in sizes of columns
+    for one, other in ((plain, large), (own, larger)):
+        assert other.log_density == pytest.approx(one.log_density - np.log(1e6), rel=1e-8)
+    told = ["in sizes of their columns" in f.recommendation for f in found]
+    assert told == [False, False, True, True]
+    assert [f.lanes[0].trial.scale for f in found] == ["global", "global", "cols", "cols"]
+
+
+def test_a_transformation_is_judged_in_the_units_of_the_data():
+    X = np.exp(matrix(shape=(25, 12), noise=0.1))
+    plain, log = (
+        compare(X, ["GGG"], [2], budget="quick", transformation=name) for name in (None, "log")
+    )
+    assert log.standings[0].log_density > plain.standings[0].log_density + 0.5
+    assert log.fit_best().units_.transforms.asked == "log"
+    whole = ObservedMatrix.of([[1.0, 2.0]])
+    assert "no use for a transformation" in forbidden(whole, ["GGG", "PGG"], "log")["PGG"]
+    assert forbidden(whole, ["GGG", "PGG"]) == {}
+    with pytest.raises(ModelError, match="transformation must be one of"):
+        compare(X, ["GGG"], [2], transformation="logg")
 
 
 def test_the_folds_can_be_used_again(found):

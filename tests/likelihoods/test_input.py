@@ -184,9 +184,11 @@ def test_only_the_normal_family_can_be_centred(model):
     refused(lambda: mf.fit(np.where(np.isnan(X), X, X > 2)), "center='global'", ModelError)
 
 
-def test_limits_cannot_be_centred():
-    mf = BayesianMF("GGG", 2, center="rows")
-    refused(lambda: mf.fit(X, upper=8.0), "limits, counts and categories stay", ModelError)
+@pytest.mark.parametrize("units", [{"center": "rows"}, {"center": "both"}, {"scale": "rows"}])
+def test_limits_are_refused_where_rows_have_units_of_their_own(units):
+    mf = BayesianMF("GGG", 2, **units)
+    message = "Limits are not known for rows that are centred or scaled by themselves"
+    refused(lambda: mf.fit(X, upper=8.0), message, ModelError)
 
 
 @pytest.mark.parametrize("model", ["XGGW", "OPGG", "NGGW"])

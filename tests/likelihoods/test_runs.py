@@ -177,7 +177,7 @@ def test_new_rows_without_errors_have_typical_ones(known):
     new[:, 8:] = np.nan
     found = []
     for errors in (None, np.full(X.shape, 0.01)):
-        mf = BayesianMF("GGG", 2, draws=60, burn_in=60, random_state=0)
+        mf = BayesianMF("GGG", 2, draws=60, burn_in=60, random_state=0, center="none", scale="none")
         found.append(mf.fit(X, errors=errors, **known).predict(new, return_std=True))
     for plain, with_errors in zip(*found, strict=True):
         np.testing.assert_allclose(with_errors, plain, atol=0.25)

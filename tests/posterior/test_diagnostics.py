@@ -20,6 +20,12 @@ def low_rank(seed=0, shape=(40, 30), noise=0.3):
     return X
 
 
+def counts(seed=0, shape=(40, 30)):
+    rng = np.random.default_rng(seed)
+    X = rng.poisson(rng.gamma(2.0, size=(shape[0], 2)) @ rng.gamma(2.0, size=(2, shape[1])))
+    return np.where(rng.random(shape) < 0.2, np.nan, X)
+
+
 # --- Convergence
 
 
@@ -54,13 +60,13 @@ def test_a_series_with_known_autocorrelation_has_its_effective_size():
 
 @pytest.mark.parametrize("name", ["GGG", "GGGA", "PGG"])
 def test_summary_of_a_good_run_in_words(name):
-    X = np.round(np.abs(low_rank())) if name == "PGG" else low_rank()
+    X = counts() if name == "PGG" else low_rank()
     posterior = sample(
         X, name, 2, draws=300, burn_in=200, chains=2, keep="all", random_state=0, n_jobs=2
     )
-    summary = posterior.summary()
-    assert summary.trusted, str(summary)
-    assert "The chains agree." in str(summary)
+    summary = posterior.summary(X)
+    assert summary.level == "fine" and summary.trusted, str(summary)
+    assert "The results can be used." in str(summary) and summary.advice == ()
     assert summary.cell_rhat.shape == (1200,)
     assert posterior.summary(screen=100).cell_rhat.shape == (90,)
     names = [d.quantity for d in summary.quantities]
@@ -69,15 +75,17 @@ def test_summary_of_a_good_run_in_words(name):
     assert ("relevance, 1. smallest" in names) == (name == "GGGA")
 
 
-def test_summary_of_a_bad_run_names_the_quantity():
+def test_summary_of_a_bad_run_names_the_reasons():
     posterior = sample(
-        low_rank(), "GGG", 6, draws=20, burn_in=0, chains=2, keep=("U", "V"), init="prior",
+        low_rank(), "GGG", 6, draws=5, burn_in=0, chains=2, keep=("U", "V"), init="prior",
         scale_move=False, random_state=0,
     )  # fmt: skip
     summary = posterior.summary()
-    assert not summary.trusted
-    assert any("R-hat" in sentence for sentence in summary.advice)
-    assert "Do not trust" in str(summary)
+    assert summary.level == "do not use" and not summary.trusted
+    assert len(summary.advice) == 1 and "Chains disagree" in summary.advice[0]
+    assert "R-hat" in summary.advice[0] and "draws of 20" in summary.advice[0]
+    assert "Do not use" in str(summary)
+    assert any("explains nothing" in text for text in posterior.summary(low_rank()).advice)
 
 
 def test_summary_without_factors_diagnoses_the_rest():
@@ -124,7 +132,7 @@ def predictive(counts=False, D=400):
     U, V = rng.gamma(4.0, 0.5, (D, 7, 2)), rng.gamma(4.0, 0.5, (D, 5, 2))
     own = {} if counts else {"noise_precision": rng.gamma(5.0, 0.2, D)}
     likelihood = Poisson() if counts else Gaussian()
-    return Predictive(likelihood, U, V, own, np.zeros(7), np.zeros(5), (1,))
+    return Predictive(likelihood, U, V, own, seed=(1,))
 
 
 def test_moments_and_densities_of_a_mixture_of_normals():

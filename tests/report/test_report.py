@@ -350,7 +350,7 @@ def test_noise_of_rows_and_columns():
     assert "<section" not in build(ReportData("x", noise=[Levels("rows", 0, 1.0, [])]))
 
 
-@pytest.mark.parametrize("options", [{"noise": "both"}, {}])
+@pytest.mark.parametrize("options", [{"noise": "both"}, {"scale": "cols"}, {"scale": "none"}])
 def test_a_fit_says_who_is_measured_badly(options):
     rng = np.random.default_rng(0)
     sd = np.where(np.arange(70) == 5, 9.0, 0.5)
@@ -359,11 +359,14 @@ def test_a_fit_says_who_is_measured_badly(options):
         warnings.simplefilter("ignore", ConvergenceWarning)
         mf = BayesianMF("GGG", 1, draws=20, burn_in=20, random_state=0, **options).fit(X)
     found = describe(mf, ObservedMatrix.of(X))["noise"]
-    if not options:
+    if options == {"scale": "none"}:
         assert found == []
         return
-    rows, cols = found
-    assert (rows.side, rows.total, len(rows.levels)) == ("rows", 30, 30)
+    cols = found[-1]
+    if "noise" in options:
+        assert (found[0].side, found[0].total, len(found[0].levels)) == ("rows", 30, 30)
+    else:  # each column has the noise of its scale
+        assert len(found) == 1
     assert (cols.side, cols.total, len(cols.levels)) == ("columns", 70, 60)
     assert cols.levels[0][0] == "5" and cols.levels[0][2] > cols.typical
     means = [level[1] for level in cols.levels]
@@ -383,7 +386,7 @@ def test_what_belongs_to_a_likelihood_is_among_the_quantities(model, quantities)
     X = np.clip(np.random.default_rng(0).poisson(1.0, (12, 9)), 0, 2).astype(float)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        mf = BayesianMF(model, 1, draws=20, burn_in=20, random_state=0).fit(X)
+        mf = BayesianMF(model, 1, draws=20, burn_in=20, random_state=0, scale="none").fit(X)
     parts = describe(mf, ObservedMatrix.of(X))
     assert set(quantities) <= {row.quantity for row in parts["diagnostics"]}
     assert parts["noise"] == []
@@ -395,7 +398,7 @@ def test_known_limits_are_no_longer_a_warning():
     for upper in (None, 0.5):
         mf = BayesianMF("GGG", 1, draws=5, burn_in=5, random_state=0).fit(X, upper=upper)
         said = " ".join(describe(mf, ObservedMatrix.of(X))["warnings"])
-        assert ("probably capped" in said) == (upper is None)
+        assert ("probably cut off there" in said) == (upper is None)
 
 
 def test_matrices_must_fit_together():

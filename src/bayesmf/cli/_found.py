@@ -7,20 +7,22 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from bayesmf.data.observed import ObservedMatrix
+    from bayesmf.estimators import BayesianMF
     from bayesmf.posterior.noise import Interval
-    from bayesmf.posterior.posterior import Posterior
 
 NOISE_FILES = {"rows": "noise_rows.csv", "cols": "noise_cols.csv"}
+_SCALED = {"global": "the values", "cols": "their column", "rows": "their row"}
 _WORST = 3  # rows or columns that are named
 _MANY = 8  # cut points from which on only the outermost are told
 
 
-def found(posterior: Posterior, X: ObservedMatrix, level: float) -> dict[str, Any]:
+def found(estimator: BayesianMF, X: ObservedMatrix, level: float) -> dict[str, Any]:
     """Means of what belongs to the likelihood, and how many entries are intervals."""
     import numpy as np
 
+    posterior = estimator.posterior_
     own, likelihood = posterior.likelihood_values(), posterior.model.likelihood
-    bounds = likelihood.read(X).bounds
+    bounds = likelihood.read(estimator.units_.off(X)).bounds
     open_ended = between = 0
     if bounds is not None:
         inside = np.isfinite(bounds.low) & np.isfinite(bounds.high)
@@ -31,16 +33,16 @@ def found(posterior: Posterior, X: ObservedMatrix, level: float) -> dict[str, An
     }
     values = likelihood.values if likelihood.has_categories else None
     return {
-        "noise": _noise(posterior, X, level) if likelihood.has_noise else None,
+        "noise": _noise(estimator, X, level) if likelihood.has_noise else None,
         "categories": None if values is None else values.tolist(),
         **{name: means.get(name) for name in ("cuts", "dof", "size")},
         "beyond_a_limit": open_ended, "between_two": between,
     }  # fmt: skip
 
 
-def _noise(posterior: Posterior, X: ObservedMatrix, level: float) -> dict[str, Any]:
+def _noise(estimator: BayesianMF, X: ObservedMatrix, level: float) -> dict[str, Any]:
     """The noise of all cells, and the range of that of rows and columns."""
-    noise = posterior.noise(level)
+    noise = estimator.noise_sd(level)
     told: dict[str, Any] = {"overall": noise.overall._asdict()}
     for side, labels in zip(("rows", "cols"), X.names(), strict=True):
         interval: Interval | None = getattr(noise, side)
@@ -62,7 +64,13 @@ def words(record: dict[str, Any]) -> Iterator[str]:
     latent = told["categories"] or told["beyond_a_limit"] or told["between_two"]
     weighted = record["errors"] or record["weights"] or len(told["noise"] or ()) > 1
     error = record["fit_mse" if latent or weighted else "train_mse"]
-    yield f"{_sentence(record)}; mean squared error on the observed cells {error:.4g}."
+    text = f"mean squared error on the observed cells {error:.4g}"
+    if record["scale"] in _SCALED:
+        text = (
+            f"root mean squared error on the observed cells {record['fit_in_scales']:.4g} of the "
+            f"size of {_SCALED[record['scale']]}"
+        )
+    yield f"{_sentence(record)}; {text}."
     if count := told["beyond_a_limit"]:
         yield f"{count} entries ({count / n:.1%}) are known to lie at or beyond a limit."
     if count := told["between_two"]:

@@ -38,6 +38,13 @@ def add(commands: Any) -> None:
         help="length of chains and number of folds",
     )
     parser.add_argument("--biases", action="store_true", help="try every model with biases too")
+    parser.add_argument(
+        "--scale",
+        default="auto",
+        choices=("auto", "none", "global", "cols", "rows"),
+        help="what models see the data divided by, as in bayesmf fit",
+    )
+    parser.add_argument("--transform", metavar="NAME", help="log, log1p, logit, sqrt or rank")
     parser.add_argument("--seed", type=int, default=0, help="seed of folds and chains (default 0)")
     parser.add_argument("--jobs", type=int, default=-1, metavar="N", help="default: all cores")
     parser.add_argument("--dask", metavar="ADDRESS", help="run trials on this Dask cluster")
@@ -87,7 +94,8 @@ def _asked(options: argparse.Namespace) -> dict[str, Any]:
     """What decides the comparison."""
     return {
         "models": options.models, "ranks": _ranks(options.ranks), "folds": options.folds,
-        "budget": options.budget, "biases": options.biases, "random_state": options.seed,
+        "budget": options.budget, "biases": options.biases, "scale": options.scale,
+        "transformation": options.transform, "random_state": options.seed,
     }  # fmt: skip
 
 
@@ -96,7 +104,7 @@ def _command(options: argparse.Namespace) -> str:
     import shlex
 
     parts = ["bayesmf", "compare", options.data]
-    for name in ("long", "models", "ranks", "folds", "budget", "seed"):
+    for name in ("long", "models", "ranks", "folds", "budget", "scale", "transform", "seed"):
         value = getattr(options, name)
         if value is not None:
             parts += [f"--{name}", ",".join(value) if isinstance(value, list) else str(value)]

@@ -12,7 +12,7 @@ import shutil
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 
 FILES = ("completed.csv", "std.csv", "lower.csv", "upper.csv", "posterior.nc", "run.json")
 _WRITTEN = (*FILES[:4], *_found.NOISE_FILES.values(), *FILES[4:])  # in order, all that may be there
-_SCREENED = 100_000  # cells that are looked at for the verdict
 # Cells of a spreadsheet that begin like this are taken for formulas; negative numbers are not.
 _FORMULA = re.compile(r"[=+@\t]|-(?!\d+\.?\d*$)")
 _EXAMPLES = """\
 Examples:
   bayesmf fit drugs.csv
-  bayesmf fit ratings.csv --long user,item,rating --model GGGA --rank auto --biases
+  bayesmf fit ratings.csv --long user,item,rating --model GGGA --rank 10 --biases
+  bayesmf fit concentrations.csv --transform log
   bayesmf fit counts.mtx --model PGG --rank 5 --set a=0.5 --seed 1 --output counts-fit
   bayesmf fit ic50.csv --upper 8 --noise cols
   bayesmf fit rates.csv --errors standard-errors.csv
@@ -97,24 +97,45 @@ def _setting(text: str) -> tuple[str, Any]:
         return name, value
 
 
+def _transform(text: str) -> str | dict[str, str]:
+    """A transform for all columns, or for some by name."""
+    if "=" not in text:
+        return text
+    pairs = [part.rpartition("=") for part in text.split(",")]
+    if not all(column and name for column, _, name in pairs):
+        raise argparse.ArgumentTypeError(f"must be a name or COLUMN=NAME,..., not {text!r}")
+    return {column: name for column, _, name in pairs}
+
+
 # fmt: off
 _OPTIONS: dict[str, dict[str, Any]] = {
     "--long": {"metavar": "ROW,COL,VALUE", "help": "columns of a table with an entry per line"},
     "--row-labels": {"choices": ("auto", "yes", "no"), "default": "auto", "help":
         "whether the first column of a wide table holds labels; auto: unless all of it is numbers "
         "and its header is neither empty nor like id or index"},
-    "--model": {"default": "GGGA", "help": "see bayesmf models (default: GGGA)"},
-    "--rank": {"type": _rank, "default": 10, "metavar": "K", "help":
-        "number of factors, auto (as many as a first fit with ARD finds at work) or cv "
-        "(cross-validation) (default: 10)"},
+    "--model": {"default": "auto", "help":
+        "see bayesmf models; auto: normal factors (GGGW) with biases, and noise of each column or "
+        "of rows and columns, whichever predicts better (default: auto)"},
+    "--rank": {"type": _rank, "default": "auto", "metavar": "K", "help":
+        "number of factors; auto: by entries held out of short runs; cv: by cross-validation "
+        "(default: auto)"},
     "--draws": {"type": positive, "default": 250, "help": "kept draws per chain (default: 250)"},
     "--burn-in": {"type": _whole(0), "default": 250, "help": "sweeps before (default: 250)"},
     "--thin": {"type": positive, "default": 1, "help": "sweeps per kept draw (default: 1)"},
     "--chains": {"type": positive, "default": 2, "help": "chains (default: 2)"},
     "--seed": {"type": _whole(0), "help": "makes the run repeatable (default: a new one)"},
-    "--biases": {"action": "store_true", "help": "add a mean and effects of rows and columns"},
-    "--center": {"choices": ("none", "global", "rows", "cols", "both"), "default": "none", "help":
-        "averages to take off before and put back after (default: none)"},
+    "--until": {"choices": ("converged",), "help":
+        "run on, up to 16 times as long, until the verdict is fine"},
+    "--biases": {"action": argparse.BooleanOptionalAction, "help":
+        "add a mean and effects of rows and columns (default: the automatic model has them)"},
+    "--center": {"choices": ("auto", "none", "global", "rows", "cols", "both"), "default": "auto",
+        "help": "averages to take off before and put back after (default: auto, as --scale; none "
+        "under nonnegative factors)"},
+    "--scale": {"choices": ("auto", "none", "global", "cols", "rows"), "default": "auto", "help":
+        "what to divide by before and multiply with after, so that units do not matter; auto: the "
+        "size of each column, or of all values where few cells are observed (default: auto)"},
+    "--transform": {"type": _transform, "metavar": "NAME", "help":
+        "model log, log1p, logit, sqrt or rank of the values; COLUMN=NAME,... for some columns"},
     "--noise": {"choices": _known.NOISE, "help":
         "whether all cells have the same noise, or each row, each column or both their own "
         "(default: as the model says)"},
@@ -132,7 +153,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         "threads; -1 is all cores (default: -1)"},
     "--output": {"metavar": "FOLDER", "help": "where files go (default: name of the data -fit)"},
     "--force": {"action": "store_true", "help": "replace the folder of an earlier fit"},
-    "--quiet": {"action": "store_true", "help": "print nothing but errors"},
+    "--quiet": {"action": "store_true", "help": "print nothing but errors and warnings"},
     "--json": {"action": "store_true", "help": "print the content of run.json and nothing else"},
 }
 # fmt: on
@@ -166,6 +187,8 @@ def _fit(options: argparse.Namespace) -> int:
         _write_noise(folder, X, estimator, options.level)
         record = _record(options, X, estimator, changes)
         record["fit_mse"] = float(((means - X.rows.values) ** 2).mean())
+        seen = (estimator.units_.forward(x, X.triples()[:2]) for x in (means, X.rows.values))
+        record["fit_in_scales"] = float(((next(seen) - next(seen)) ** 2).mean() ** 0.5)
         record["notes"] += _save(folder / "posterior.nc", estimator)
         names = (name for name in _WRITTEN[:-1] if (folder / name).exists())
         record["files"] = [*names, "run.json"]
@@ -176,6 +199,8 @@ def _fit(options: argparse.Namespace) -> int:
         print(text)
     elif not options.quiet:
         print("\n".join(_summary(record)))
+    elif record["diagnosis"]["trusted"] is False:
+        print(*_verdict(record), file=sys.stderr)
     return 130 if record["interrupted"] else 0
 
 
@@ -185,16 +210,25 @@ def _changes(options: argparse.Namespace) -> dict[str, Any]:
 
     from bayesmf.model.presets import as_model, hyperparameters
 
-    known = hyperparameters(options.model)
+    model = _model(options)
+    known = hyperparameters(model)
     for name, _ in options.set:
         if name not in known:
-            what = f"{options.model} has no hyperparameter {name!r}; it has {', '.join(known)}."
+            what = f"{model} has no hyperparameter {name!r}; it has {', '.join(known)}."
             raise ModelError(what + nearest(name, known))
     changes = {k: np.array(v) if isinstance(v, list) else v for k, v in options.set}
     limits = {name: getattr(options, name) for name in _known.LIMITS}
     numbers = [None if isinstance(limit, str) else limit for limit in limits.values()]
-    as_model(options.model, changes, options.biases, options.noise, (numbers[0], numbers[1]))
+    biases = bool(options.biases)
+    as_model(model, changes, biases, options.noise, (numbers[0], numbers[1]))
     return changes
+
+
+def _model(options: argparse.Namespace) -> str:
+    """The name of the model that will be fitted."""
+    from bayesmf._estimator import AUTO, AUTOMATIC_MODEL
+
+    return AUTOMATIC_MODEL if options.model == AUTO else options.model
 
 
 def _sample(
@@ -203,18 +237,17 @@ def _sample(
     from bayesmf.estimators import BayesianMF
 
     loud = not (options.quiet or options.json)
-    if loud and options.rank == "cv":
-        print("Choosing the rank by cross-validation ...", file=sys.stderr)
     estimator = BayesianMF(
         options.model, options.rank, draws=options.draws, burn_in=options.burn_in,
         thin=options.thin, chains=options.chains, hyperparameters=changes, biases=options.biases,
-        noise=options.noise, center=options.center, random_state=options.seed,
-        n_jobs=options.jobs, progress=loud,
+        noise=options.noise, center=options.center, scale=options.scale,
+        transformation=options.transform, random_state=options.seed, n_jobs=options.jobs,
+        progress=loud,
     )  # fmt: skip
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the verdict is printed anyway
         try:
-            return estimator.fit(X, **limits)
+            return estimator.fit(X, until=options.until, **limits)
         except MemoryError:
             size = f"{options.data} with {X.shape[0]} x {X.shape[1]} cells"
             raise DataError(f"{size} does not fit into memory; fit a part of it.") from None
@@ -305,7 +338,7 @@ def _write_noise(folder: Path, X: ObservedMatrix, estimator: BayesianMF, level: 
     """The noise of every row and column, where they have their own."""
     if not estimator.posterior_.model.likelihood.has_noise:
         return
-    noise = estimator.posterior_.noise(level)
+    noise = estimator.noise_sd(level)
     for interval, labels, name in zip(
         (noise.rows, noise.cols), X.names(), _found.NOISE_FILES.values(), strict=True
     ):
@@ -329,9 +362,9 @@ def _save(path: Path, estimator: BayesianMF) -> list[str]:
         estimator.posterior_.save(path)
     except ModelError as error:  # an optional package is absent
         return [f"posterior.nc was not written: {error}."]
-    if estimator.center == "none":
+    if not estimator.units_.changed:
         return []
-    return [f"posterior.nc is of the data less their averages (center={estimator.center})."]
+    return ["posterior.nc has the units of the model, not those of the data."]
 
 
 def _record(
@@ -344,35 +377,36 @@ def _record(
     settings = posterior.settings
     likelihood = posterior.model.likelihood
     asked = (
-        "seed", "biases", "noise", "errors", "weights", "lower", "upper", "center", "level",
-        "output", "long", "row_labels",
+        "seed", "biases", "noise", "errors", "weights", "lower", "upper", "transform", "until",
+        "level", "output", "long", "row_labels",
     )  # fmt: skip
+    units = estimator.units_
     record = {
         "kind": "fit", "data": options.data, "shape": X.shape, "observed": X.n_observed,
-        "fingerprint": X.fingerprint(), "model": options.model,
-        "hyperparameters": hyperparameters(options.model) | changes,
+        "fingerprint": X.fingerprint(), "model": posterior.model.name,
+        "model_asked": options.model,
+        "hyperparameters": hyperparameters(_model(options)) | changes,
         "resolved": repr(posterior.model), "rank": estimator.n_components_,
         "rank_asked": options.rank,
-        "effective_rank": estimator.effective_rank_ if options.rank == "auto" else None,
+        "rank_errors": getattr(estimator, "rank_errors_", None),
         "cv_errors": getattr(estimator, "cv_errors_", None),
+        "center": units.offsets.center, "scale": units.scale,
         **{name: settings[name] for name in ("draws", "burn_in", "thin", "chains")},
         **{name: getattr(options, name) for name in asked},
         "likelihood": likelihood.name,
         "noise_sd": likelihood.noise_sd(posterior.likelihood_values()),
-        "found": _found.found(posterior, X, options.level),
+        "found": _found.found(estimator, X, options.level),
         "train_mse": float(posterior.train_mse[:, settings["burn_in"] :].mean()),
         "interrupted": posterior.interrupted,
-        "notes": [*_notes(options, X), *posterior.notes],
-        "diagnosis": _diagnosis(posterior.summary(screen=_SCREENED)), "versions": versions(),
+        "notes": [*_notes(options, X), *estimator.notes_],
+        "diagnosis": _diagnosis(estimator.summary()), "versions": versions(),
         "seconds": {"sampling": float(posterior.seconds.sum())},
     }  # fmt: skip
     return _plain(record)
 
 
-def _notes(options: argparse.Namespace, X: ObservedMatrix) -> Iterable[str]:
-    """What is odd about the data, besides empty rows and columns, of which the model tells."""
-    import numpy as np
-
+def _notes(options: argparse.Namespace, X: ObservedMatrix) -> Iterator[str]:
+    """What is odd about the file, besides what the estimator says of the data."""
     from bayesmf.reading import TABLES, suffix_of
 
     wide = suffix_of(options.data) in TABLES and options.long is None
@@ -381,31 +415,6 @@ def _notes(options: argparse.Namespace, X: ObservedMatrix) -> Iterable[str]:
             f"The first column, {X.col_labels[0]!r}, holds numbers only and was read as values; "
             "--row-labels yes makes it labels."
         )
-    yield from _heaps(options, X)
-    full = X.cols.counts > 0
-    starts = X.cols.indptr[:-1][full]
-    low, high = (f.reduceat(X.cols.values, starts) for f in (np.minimum, np.maximum))
-    same = np.flatnonzero(full)[(low == high) & (X.cols.counts[full] > 1)]
-    if same.size:
-        first = same[0] if X.col_labels is None else repr(X.col_labels[same[0]])
-        yield f"{same.size} of the columns have one value throughout; column {first} is the first."
-
-
-def _heaps(options: argparse.Namespace, X: ObservedMatrix) -> Iterator[str]:
-    """What limits the data may have, where none are given and the model could take them."""
-    from bayesmf.data.inspection import heaps
-    from bayesmf.model.presets import as_model
-
-    limited = X.bounds is not None or options.lower is not None or options.upper is not None
-    if limited or not as_model(options.model, None).likelihood.takes_limits:
-        return
-    counts = bool((X.rows.values >= 0).all() and (X.rows.values % 1 == 0).all())
-    for heap in heaps(X):
-        if counts and heap.side == "lower":
-            continue  # no count is below zero
-        end = repr(heap.end).removesuffix(".0")
-        sign = "=" if end.startswith("-") else " "
-        yield f"{heap}; if they were cut off there, --{heap.side}{sign}{end} says so to the model."
 
 
 def _diagnosis(summary: Summary) -> dict[str, Any]:
@@ -415,6 +424,8 @@ def _diagnosis(summary: Summary) -> dict[str, Any]:
     cells = summary.cell_rhat
     return {
         "trusted": None if few else summary.trusted,
+        "level": None if few else summary.level,
+        "evidence": summary.evidence._asdict(),
         "verdict": "There are too few draws to tell whether the chains agree."
         if few
         else summary.verdict,
@@ -435,6 +446,10 @@ def _plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
+def _verdict(record: dict[str, Any]) -> list[str]:
+    return [record["diagnosis"]["verdict"], *record["diagnosis"]["advice"]]
+
+
 def _summary(record: dict[str, Any]) -> Iterator[str]:
     """The run in a few lines."""
     n, m = record["shape"]
@@ -442,14 +457,13 @@ def _summary(record: dict[str, Any]) -> Iterator[str]:
         f"{record['data']}: {n} x {m}, {record['observed']} cells observed "
         f"({record['observed'] / (n * m):.1%})."
     )
-    used = record["effective_rank"]
-    chosen = " by cross-validation" if record["cv_errors"] else f" ({used} in use)" if used else ""
+    chosen = " by cross-validation" if record["cv_errors"] else ""
     yield (
         f"{record['model']}, rank {record['rank']}{chosen}; {record['chains']} x {record['draws']} "
         f"draws, seed {record['seed']}, {record['seconds']['all']:.1f} s."
     )
     yield from _found.words(record)
-    yield " ".join([record["diagnosis"]["verdict"], *record["diagnosis"]["advice"]])
+    yield " ".join(_verdict(record))
     yield from (f"Note: {note}" for note in record["notes"])
     yield (
         f"Written to {record['output']}: {', '.join(record['files'])}; the intervals are at "

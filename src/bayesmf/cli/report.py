@@ -69,7 +69,9 @@ def _of_fit(folder: Path, record: dict[str, Any], X: Any, path: Path, name: str)
     if X.fingerprint() != record["fingerprint"]:
         raise DataError(f"The data in {name} are not those of the run in {folder}; give --data.")
     posterior = Posterior.load(folder / "posterior.nc")
-    mf = BayesianMF.from_posterior(posterior, X, record["center"])
+    mf = BayesianMF.from_posterior(
+        posterior, X, record["center"], record.get("scale", "none"), record.get("transform")
+    )
     write_fit(mf, X, path, f"{name}, filled in", command=record.get("command", ""))
 
 

@@ -19,6 +19,7 @@ from bayesmf.comparison.race import Lane, Standing
 from bayesmf.comparison.trials import BASELINES, LEVELS, Trial
 from bayesmf.data.inspection import inspect
 from bayesmf.data.observed import ObservedMatrix
+from bayesmf.data.units import fit_units
 from bayesmf.estimators import BayesianMF
 from bayesmf.metrics import standard_error
 from bayesmf.model.presets import PRESETS, preset
@@ -35,6 +36,7 @@ BUDGETS = {  # folds, burn-in, draws
     "default": (5, 200, 200),
     "thorough": (10, 500, 1000),
 }
+DIFFERENT = 10.0  # times the size of other columns: their unit is another one
 
 
 def compare(
@@ -45,6 +47,8 @@ def compare(
     folds: int | None = None,
     budget: str = "default",
     biases: bool = False,
+    scale: str = "auto",
+    transformation: str | None = None,
     random_state: RandomState = 0,
     n_jobs: int | None = None,
     dask: str | None = None,
@@ -71,6 +75,12 @@ def compare(
         Length of the chains, and number of folds: "quick", "default" or "thorough".
     biases
         Whether every model that takes biases is also tried with them.
+    scale
+        What models see the data divided by, as in `BayesianMF`. "auto" is "cols" where the sizes of
+        columns differ tenfold or more, and predictions are then judged relative to them; else
+        "global".
+    transformation
+        A function of the values that is modelled in their place, as in `BayesianMF`.
     random_state
         Seed of folds and chains: the same seed gives the same comparison.
     n_jobs, dask
@@ -96,7 +106,7 @@ def compare(
     if budget not in BUDGETS:
         raise ModelError(f"budget must be one of {', '.join(BUDGETS)}, got {budget!r}.")
     names = _checked(models)
-    excluded = _forbidden(matrix, names)
+    excluded = _forbidden(matrix, names, transformation)
     names = [name for name in names if name not in excluded]
     if not any(name in PRESETS for name in names):
         raise ModelError("No model is left to compare: " + "; ".join(
@@ -105,8 +115,13 @@ def compare(
     n, data = folds or usual, matrix.fingerprint()[:16]
     seed = int(seed_words(random_state)[0] >> np.uint64(1))
     tried = tuple(ranks_to_try("cv" if ranks is None else ranks, matrix.shape))
+    relative = _units_differ(matrix, scale, transformation)
+    if scale == "auto":  # models have equal noise, which belongs to columns of one unit
+        scale = "cols" if relative else "global"
+    settings = n, tried, draws, burn_in
+    units = scale, transformation, relative
     entrants = [
-        Trial(data, name, 0, n, tried, draws, burn_in, with_biases, seed)
+        Trial(data, name, 0, *settings, with_biases, seed, *units)
         for name in names
         for with_biases in ((False, True) if biases and _takes_biases(name) else (False,))
     ]
@@ -121,17 +136,31 @@ def _takes_biases(name: str) -> bool:
     return name in PRESETS and PRESETS[name].likelihood.takes_biases
 
 
-def _forbidden(X: ObservedMatrix, names: Sequence[str]) -> dict[str, str]:
+def _units_differ(X: ObservedMatrix, scale: str, transformation: str | None) -> bool:
+    """Whether columns have sizes of their own; an unknown scale or transformation is refused."""
+    units = fit_units(X, "cols", scale, transformation)
+    if units.scale != "cols":
+        return False
+    low, high = np.quantile(fit_units(X, "cols", "cols").cols, [0.1, 0.9])
+    return bool(high > DIFFERENT * low)
+
+
+def _forbidden(
+    X: ObservedMatrix, names: Sequence[str], transformation: str | None = None
+) -> dict[str, str]:
     """Models that the data forbid, each with the reason."""
     values, found = X.rows.values, {}
-    negative = bool((values < 0).any())
+    seen = fit_units(X, "none", "none", transformation).off(X).rows.values
+    negative = {True: bool((seen < 0).any()), False: bool((values < 0).any())}
     for name in names:
         model = preset(name) if name in PRESETS else None
         if model and not model.likelihood.allowed(values).all():
             found[name] = f"the {model.likelihood.name} likelihood needs {model.likelihood.needs}"
         elif model and X.bounds is not None and not model.likelihood.takes_limits:
             found[name] = f"the {model.likelihood.name} likelihood has no use for limits"
-        elif negative and (all(model.nonnegative) if model else name == "NMF"):
+        elif model and transformation is not None and not model.likelihood.takes_transforms:
+            found[name] = f"the {model.likelihood.name} likelihood has no use for a transformation"
+        elif negative[bool(model)] and (all(model.nonnegative) if model else name == "NMF"):
             found[name] = "nonnegative factors cannot fit negative values"
     return found
 
@@ -198,9 +227,10 @@ class Comparison:
     def recommendation(self) -> str:
         """What to use and why, in words."""
         best = self.standings[0]
+        unit = ", in sizes of their columns," if self._best.trial.relative else ""
         text = (
-            f"Use {best.model} with rank {best.rank}: its mean squared error on held-out entries "
-            f"is {best.mse:.4g} (standard error {best.mse_error:.2g}, {best.folds} folds)"
+            f"Use {best.model} with rank {best.rank}: its mean squared error on held-out entries"
+            f"{unit} is {best.mse:.4g} (standard error {best.mse_error:.2g}, {best.folds} folds)"
         )
         text += f", and its 90 % intervals hold {best.coverage:.0%} of them. "
         if self.ties:
@@ -245,10 +275,12 @@ class Comparison:
         """The recommended model, fitted to all entries with two chains; sampled once."""
         if self._fitted is None:
             trial = self._best.trial
+            takes = PRESETS[trial.model].likelihood.takes_units
+            scale = trial.scale if takes else "none"
             self._fitted = BayesianMF(
                 trial.model, self.best_rank_, draws=max(250, trial.draws),
-                burn_in=max(250, trial.burn_in), chains=2, biases=trial.biases,
-                random_state=trial.seed, n_jobs=self._jobs,
+                burn_in=max(250, trial.burn_in), chains=2, biases=trial.biases, scale=scale,
+                transformation=trial.transformation, random_state=trial.seed, n_jobs=self._jobs,
             ).fit(self.X)  # fmt: skip
         return self._fitted
 

@@ -8,16 +8,21 @@ from typing import Any
 import numpy as np
 
 from bayesmf._errors import DataError
+from bayesmf._estimator import AUTO, units_for
 from bayesmf.baselines import BASELINES as ALL_BASELINES
 from bayesmf.baselines import baseline
 from bayesmf.data.observed import ObservedMatrix
+from bayesmf.data.units import Units, fit_units
 from bayesmf.metrics import mse
+from bayesmf.model.model import Model
 from bayesmf.model.presets import as_model
 from bayesmf.posterior.new_rows import needed
+from bayesmf.posterior.posterior import Posterior
 from bayesmf.posterior.predictive import Predictive, expected, kept_for
 from bayesmf.posterior.sample import sample_whole
 from bayesmf.ranks import search
 from bayesmf.splits import Triples, fold_numbers, holdout, split_at
+from bayesmf.streams import Array
 from bayesmf.tasks.store import Work
 
 BASELINES = ALL_BASELINES[:3]  # those that a model should beat
@@ -38,6 +43,9 @@ class Trial(Work):
     burn_in: int
     biases: bool = False
     seed: int = 0
+    scale: str = AUTO
+    transformation: str | None = None
+    relative: bool = False  # whether errors are in sizes of their columns
 
     @property
     def place(self) -> tuple[str, ...]:
@@ -63,10 +71,15 @@ def run(X: ObservedMatrix, trial: Trial) -> dict[str, Any]:
     inner = _search(trial, train)
     rank = min(inner, key=inner.__getitem__) if inner else 1
     try:
-        result = _judge(trial, train, test, rank)
+        result = _judge(trial, train, test, rank, sizes(X, trial.relative))
     except FloatingPointError as error:
         result = {"mse": None, "failed": str(error)}
     return {**result, "rank": rank, "inner": {str(k): v for k, v in inner.items()}}
+
+
+def sizes(X: ObservedMatrix, relative: bool) -> Array:
+    """What the errors of every column (J,) are divided by."""
+    return fit_units(X, "cols", "cols").cols if relative else np.ones(X.shape[1])
 
 
 def _search(trial: Trial, train: ObservedMatrix) -> dict[int, float]:
@@ -79,44 +92,68 @@ def _search(trial: Trial, train: ObservedMatrix) -> dict[int, float]:
         part, test = holdout(train, 0.15, np.random.SeedSequence([trial.seed, trial.fold]))
     except DataError:  # too few entries to spare any
         return {trial.ranks[0]: 0.0}
-    return search(trial.ranks, lambda rank: _quick_error(trial, part, test, rank), PATIENCE)
+    size = sizes(train, trial.relative)[test[1]]
+    return search(trial.ranks, lambda rank: _quick_error(trial, part, test, rank, size), PATIENCE)
 
 
-def _quick_error(trial: Trial, train: ObservedMatrix, test: Triples, rank: int) -> float:
+def _sample(
+    trial: Trial, train: ObservedMatrix, rank: int, cells: Any, keep: Any, **options: Any
+) -> tuple[Posterior, Units]:
+    """A posterior of the training part, and its units."""
+    model = as_model(trial.model, None, trial.biases)
+    scale = trial.scale if model.likelihood.takes_units else AUTO
+    units = units_for(train, model, scale=scale, transformation=trial.transformation)
+    data = units.off(train)
+    kept = keep(model, data)
+    posterior = sample_whole(data, model, rank, cells=cells, keep=kept, **options)
+    return posterior, units
+
+
+def _moments_kept(model: Model, data: ObservedMatrix) -> Any:
+    return kept_for(model.likelihood.resolve(data))
+
+
+def _quick_error(
+    trial: Trial, train: ObservedMatrix, test: Triples, rank: int, size: Array
+) -> float:
     seed = np.random.SeedSequence([trial.seed, trial.fold, rank])
     try:
         if trial.model in BASELINES:
             found = baseline(train, "NMF", rank, iterations=300, random_state=seed)
-            return mse(test[2], found.predict(test[0], test[1]))
-        model = as_model(trial.model, None, trial.biases)
-        posterior = sample_whole(
-            train, model, rank, cells=test[:2], keep=kept_for(model.likelihood.resolve(train)),
+            return mse(test[2] / size, found.predict(test[0], test[1]) / size)
+        keep = _draws_kept if trial.transformation else _moments_kept
+        posterior, units = _sample(
+            trial, train, rank, test[:2], keep, random_state=seed,
             draws=max(50, trial.draws // 2), burn_in=max(50, trial.burn_in // 2),
-            random_state=seed,
         )  # fmt: skip
-        return mse(test[2], expected(posterior, test[:2]))
+        return mse(test[2] / size, expected(posterior, test[:2], units) / size)
     except FloatingPointError:
         return float(np.finfo(float).max)
 
 
-def _judge(trial: Trial, train: ObservedMatrix, test: Triples, rank: int) -> dict[str, Any]:
-    seed = np.random.SeedSequence([trial.seed, trial.fold, rank, 1])
+def _draws_kept(model: Model, data: ObservedMatrix) -> Any:
+    return needed(model)
+
+
+def _judge(
+    trial: Trial, train: ObservedMatrix, test: Triples, rank: int, by_column: Array
+) -> dict[str, Any]:
+    seed, size = np.random.SeedSequence([trial.seed, trial.fold, rank, 1]), by_column[test[1]]
+    cells, values = (test[0], test[1]), test[2]
     if trial.model in BASELINES:
         fitted = baseline(train, trial.model, rank, iterations=500, random_state=seed)
-        return {"mse": mse(test[2], fitted.predict(test[0], test[1]))}
-    model = as_model(trial.model, None, trial.biases)
-    posterior = sample_whole(
-        train, model, rank, draws=trial.draws, burn_in=trial.burn_in, random_state=seed,
-        keep=needed(model), cells=test[:2],
+        return {"mse": mse(values / size, fitted.predict(*cells) / size)}
+    posterior, units = _sample(
+        trial, train, rank, cells, _draws_kept, draws=trial.draws, burn_in=trial.burn_in,
+        random_state=seed,
     )  # fmt: skip
-    predictive = Predictive.of(posterior, seed=(trial.seed,))
-    cells, values = (test[0], test[1]), test[2]
+    predictive = Predictive.of(posterior, units=units, seed=(trial.seed,))
     bounds = predictive.quantiles(
         [0.5 * (1 + s * level) for s in (-1, 1) for level in LEVELS], cells
     )
     low, high = bounds[: len(LEVELS)], bounds[len(LEVELS) :]
     return {
-        "mse": mse(values, expected(posterior, cells)),
+        "mse": mse(values / size, expected(posterior, cells, units) / size),
         "log_density": float(predictive.log_density(cells, values).mean()),
         "covered": np.mean((low <= values) & (values <= high), axis=1).tolist(),
     }

@@ -55,6 +55,15 @@ class View:
         return np.diff(self.indptr)
 
 
+def _refilled(view: View, values: FloatArray) -> View:
+    """A view of the same cells with other values, in its own order."""
+    filled = None
+    if view.filled is not None:
+        filled = np.zeros_like(view.filled)
+        filled[np.repeat(np.arange(view.n), view.counts), view.indices] = values
+    return replace(view, values=values, filled=filled)
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class ObservedMatrix:
     """A matrix with missing entries; make one with `of` or `from_triples`."""
@@ -250,6 +259,14 @@ class ObservedMatrix:
             errors=None if self.errors is None else self.errors[kept],
             bounds=None if self.bounds is None else self.bounds.take(kept),
         )
+
+    def with_values(self, values: Array) -> ObservedMatrix:
+        """Return the matrix with other values of its entries, given in row order.
+
+        Errors and intervals stay as they are.
+        """
+        mine = _refilled(self.rows, values), _refilled(self.cols, values[self.column_order])
+        return replace(self, rows=mine[0], cols=mine[1])
 
     def between(self, low: npt.ArrayLike, high: npt.ArrayLike) -> ObservedMatrix:
         """Return the matrix with entries known up to an interval only.

@@ -22,10 +22,6 @@ class Offsets:
     cols: Array
     otherwise: float = 0.0  # the offset of a row without entries
 
-    def off(self, X: ObservedMatrix) -> ObservedMatrix:
-        """The data less the offsets; the very same if there are none."""
-        return X if self.center == "none" else less(X, self.rows, self.cols)
-
     def of_new_rows(self, X: ObservedMatrix) -> Offsets:
         """The same for other rows: theirs are found from their own entries."""
         rows = np.full(X.shape[0], self.otherwise)

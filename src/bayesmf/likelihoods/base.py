@@ -15,6 +15,7 @@ import numpy as np
 
 from bayesmf._errors import DataError
 from bayesmf.data.observed import ObservedMatrix, View
+from bayesmf.data.units import Units
 from bayesmf.kernels.cells import half_squares
 from bayesmf.likelihoods.laws import Law
 from bayesmf.priors import Prior
@@ -192,8 +193,9 @@ class Likelihood(ABC):
     has_level: ClassVar[bool] = False
     #: Whether the expected value of a cell is another number than the product of its factors.
     latent: ClassVar[bool] = False
-    #: Whether the data may be taken less their averages.
-    takes_offsets: ClassVar[bool] = False
+    #: Whether the data may be centred and scaled, and whether transformed.
+    takes_units: ClassVar[bool] = False
+    takes_transforms: ClassVar[bool] = False
     #: Whether cells have a noise with a standard deviation, `Posterior.noise`.
     has_noise: ClassVar[bool] = False
     #: Whether it knows limits of the values.
@@ -246,6 +248,10 @@ class Likelihood(ABC):
 
     def resolve(self, X: ObservedMatrix) -> Likelihood:
         """Fill in the defaults that depend on the data."""
+        return self
+
+    def in_units(self, units: Units, shape: tuple[int, int]) -> Likelihood:
+        """The same for data of this shape in other units: what it says of values goes along."""
         return self
 
     def read(self, X: ObservedMatrix) -> ObservedMatrix:

@@ -12,6 +12,7 @@ from bayesmf import _threads
 from bayesmf._errors import DataError, ModelError
 from bayesmf.data.bounds import Bounds, Intervals
 from bayesmf.data.observed import ObservedMatrix
+from bayesmf.data.units import Units
 from bayesmf.kernels.cells import dots, put_entries
 from bayesmf.kernels.truncation import draw_between
 from bayesmf.likelihoods.base import Cells, Fit, Likelihood, NormalData, Side, Working
@@ -56,6 +57,7 @@ class Censored(Likelihood):
     name: ClassVar[str] = "censored"
     letter: ClassVar[str] = "C"
     takes_biases: ClassVar[bool] = True
+    takes_units: ClassVar[bool] = True
     has_noise: ClassVar[bool] = True
     has_limits: ClassVar[bool] = True
     latent: ClassVar[bool] = True
@@ -87,6 +89,20 @@ class Censored(Likelihood):
         parts = [f"{name}={_short(getattr(self, name))}" for name, _ in _LIMITS
                  if getattr(self, name) is not None]  # fmt: skip
         return f"Censored({', '.join([*parts, f'noise={self.noise!r}'])})"
+
+    @property
+    def takes_transforms(self) -> bool:  # type: ignore[override]
+        """Whether its noise does."""
+        return self.noise.takes_transforms
+
+    def in_units(self, units: Units, shape: tuple[int, int]) -> Censored:
+        if any(getattr(self, name) is not None for name, _ in _LIMITS) and not units.by_columns:
+            raise ModelError(
+                "Limits are not known for rows that are centred or scaled by themselves; use "
+                "center and scale by columns, or 'none'."
+            )
+        limits = {name: units.limit(getattr(self, name), shape) for name, _ in _LIMITS}
+        return replace(self, **limits)
 
     def unequal(self, noise: str) -> Censored:
         """The same with noise that is "equal" or differs by "rows", "cols" or "both"."""

@@ -55,7 +55,8 @@ class Gaussian(Likelihood):
     name: ClassVar[str] = "Gaussian"
     letter: ClassVar[str] = "G"
     takes_biases: ClassVar[bool] = True
-    takes_offsets: ClassVar[bool] = True
+    takes_units: ClassVar[bool] = True
+    takes_transforms: ClassVar[bool] = True
     has_noise: ClassVar[bool] = True
     takes_errors: ClassVar[bool] = True
     takes_limits: ClassVar[bool] = True

@@ -8,7 +8,7 @@ single draw needs no leading axis: all arrays broadcast against the means.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -16,6 +16,8 @@ import numpy as np
 from scipy import special
 
 from bayesmf.streams import Array
+
+_SMOOTH, KINKED = 11, 41  # nodes of an expectation, and where limits cut values off
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +64,14 @@ class Law(ABC):
         """The law of what lies behind the reported value; this one, if nothing does."""
         return self
 
+    def is_atom(self, values: Array) -> Array:
+        """Flags of values that have a probability, not a density."""
+        return np.full(np.shape(values), self.discrete)
+
+    def nodes(self, count: int = _SMOOTH) -> tuple[Iterator[Array], Array]:
+        """Values and weights whose sums are expectations of functions of a cell's value."""
+        raise NotImplementedError
+
 
 @dataclass(frozen=True, eq=False)
 class NormalLaw(Law):
@@ -93,6 +103,12 @@ class NormalLaw(Law):
 
     def _noise(self, levels: Array, times: int) -> Array:
         return special.ndtri(levels)
+
+    def nodes(self, count: int = _SMOOTH) -> tuple[Iterator[Array], Array]:
+        """By Gauss and Hermite."""
+        nodes, weights = np.polynomial.hermite_e.hermegauss(count)
+        sd = self.precision**-0.5
+        return (self.means + sd * node for node in nodes), weights / weights.sum()
 
     def below(self, z: Array) -> tuple[Array, Array, Array]:
         """Integrals of 1, t and t^2 over the standard density, from minus infinity to z."""
@@ -220,6 +236,13 @@ class ReportedLaw(Law):
 
     def latent(self) -> Law:
         return self.inner
+
+    def is_atom(self, values: Array) -> Array:
+        return (values <= self.lower) | (values >= self.upper)
+
+    def nodes(self, count: int = KINKED) -> tuple[Iterator[Array], Array]:
+        nodes, weights = self.inner.nodes(count)
+        return (np.clip(node, self.lower, self.upper) for node in nodes), weights
 
 
 @dataclass(frozen=True, eq=False)

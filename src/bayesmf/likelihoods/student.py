@@ -43,6 +43,7 @@ class StudentT(Gaussian):
     dof_least: float = 2.0
     name: ClassVar[str] = "Student-t"
     letter: ClassVar[str] = "T"
+    takes_transforms: ClassVar[bool] = False  # the mean of an exponential would not exist
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -8,6 +8,7 @@ import numpy as np
 
 from bayesmf import likelihoods, priors
 from bayesmf._errors import ModelError
+from bayesmf.data.inspection import empty_lines
 from bayesmf.data.observed import ObservedMatrix
 from bayesmf.data.offsets import fit_offsets, less
 from bayesmf.likelihoods import Likelihood
@@ -126,14 +127,7 @@ cols=Laplace(scale=1.0))
 
     def notes(self, X: ObservedMatrix) -> list[str]:
         """What a user should know about this (resolved) model on these data."""
-        notes = [*self.rows.notes(), *self.cols.notes()]
-        for side, empty in (("Rows", X.empty_rows), ("Columns", X.empty_cols)):
-            if empty.any():
-                notes.append(
-                    f"{side} without any observed entry: {int(empty.sum())}; their factors are "
-                    "drawn from the prior."
-                )
-        return notes
+        return [*self.rows.notes(), *self.cols.notes(), *empty_lines(X)]
 
     def log_joint(
         self, X: ObservedMatrix, U: Array, V: Array, rows: Values, cols: Values,

@@ -1,4 +1,4 @@
-"""Whether chains have converged: R-hat, effective sample sizes and errors of what is identifiable.
+"""Whether chains agree: R-hat, effective sample sizes and errors of what is identifiable.
 
 Factors rotate and change places, so nothing is diagnosed on them. What chains agree on is the
 training error, what the likelihood monitors (the noise precision), the ARD precisions in order of
@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bayesmf.data.observed import ObservedMatrix
+from bayesmf.posterior.verdict import FINE, UNUSABLE, USABLE, Evidence, gather, judge
 from bayesmf.streams import Array
 
 if TYPE_CHECKING:
@@ -20,6 +22,16 @@ if TYPE_CHECKING:
 RHAT_LIMIT = 1.1  # beyond it chains disagree by more than the spread of a chain excuses
 TOO_FEW = 20  # draws, with which chains cannot be compared
 ESS_LIMIT = 50  # fewer effective draws say little about an interval
+SCREENED = 100_000  # cells that are looked at after every fit
+_UNSEEN = (
+    "The draws of the factors were not kept, so that nothing is known of predictions; sample with "
+    "keep='all'."
+)
+_WORDS = {
+    FINE: "The results can be used.",
+    USABLE: "The results can be used, with caution.",
+    UNUSABLE: "Do not use these results.",
+}
 
 
 @dataclass(frozen=True)
@@ -74,54 +86,33 @@ def _chance(draws: int) -> float:
     return (1 + 10 / max(1, draws // 2)) ** 0.5
 
 
-def verdict(found: list[Diagnosis], cells: Array, draws: int) -> tuple[bool, list[str]]:
-    """Whether to trust a run, and in sentences why not and what to change."""
-    known = [d for d in found if np.isfinite(d.rhat)]
-    advice = []
-    limit = max(RHAT_LIMIT, _chance(draws))
-    slow = [d for d in known if d.rhat > limit]
-    if slow:
-        worst = max(slow, key=lambda d: d.rhat)
-        advice.append(
-            f"The chains disagree about {worst.quantity} (R-hat {worst.rhat:.2f}, should be below "
-            f"{limit:.2f}): raise burn_in and draws, to about {2 * draws} each."
-        )
-    share = float(np.mean(cells > limit)) if cells.size else 0.0
-    if share > 0.01:
-        advice.append(
-            f"{share:.1%} of the cells have an R-hat above {limit:.2f}: raise burn_in and "
-            "draws, or use a smaller n_components."
-        )
-    few = [d for d in known if min(d.ess_bulk, d.ess_tail) < ESS_LIMIT and d not in slow]
-    if few:
-        worst = min(few, key=lambda d: min(d.ess_bulk, d.ess_tail))
-        advice.append(
-            f"There are only {min(worst.ess_bulk, worst.ess_tail):.0f} effective draws of "
-            f"{worst.quantity}: its mean is good, but for intervals raise draws."
-        )
-    return not slow and share <= 0.01, advice
-
-
 @dataclass(frozen=True)
 class Summary:
     """What `Posterior.summary` found; printing it says it in words.
 
-    ``trusted`` is the verdict, ``advice`` the reasons against it and what to change,
-    ``quantities`` the figures, ``cell_rhat`` the split R-hat of all cells (empty if unknown).
+    ``level`` is "fine", "usable" or "do not use"; ``advice`` has the reasons and what to change,
+    ``evidence`` what it was judged by, ``quantities`` the figures of single numbers, ``cell_rhat``
+    the split R-hat of all cells (empty if unknown).
     """
 
     model: str
     chains: int
     draws: int
-    trusted: bool
+    level: str
     advice: tuple[str, ...]
+    evidence: Evidence
     quantities: tuple[Diagnosis, ...]
     cell_rhat: Array
 
     @property
+    def trusted(self) -> bool:
+        """Whether results may be used, if with caution."""
+        return self.level != UNUSABLE
+
+    @property
     def verdict(self) -> str:
-        """Whether to trust the run, in words."""
-        return "The chains agree." if self.trusted else "Do not trust this run yet."
+        """The level in words."""
+        return _WORDS[self.level]
 
     def __str__(self) -> str:
         lines = [
@@ -143,8 +134,10 @@ class Summary:
         return "\n".join(lines)
 
 
-def summarise(posterior: Posterior, n_cells: int, screen: int | None = None) -> Summary:
-    """Diagnose a posterior."""
+def summarise(
+    posterior: Posterior, n_cells: int, screen: int | None = None, X: ObservedMatrix | None = None
+) -> Summary:
+    """Diagnose a posterior, with its data if they are at hand."""
     kept, settings = posterior.draws, posterior.settings
     series: dict[str, Array] = {}
     sweeps = posterior.train_mse[:, settings["burn_in"] :]
@@ -161,7 +154,9 @@ def summarise(posterior: Posterior, n_cells: int, screen: int | None = None) -> 
             for k in range(ordered.shape[2]):
                 series[f"{name}, {k + 1}. smallest"] = ordered[:, :, k]
     found, cells = [diagnose(name, draws) for name, draws in series.items()], np.empty(0)
-    if _knows_cells(posterior):
+    evidence, known = Evidence(), _knows_cells(posterior)
+    if known:
+        evidence = gather(posterior, X)
         I, J = posterior.shape  # noqa: E741
         rows = I if screen is None else min(I, max(1, screen // J))
         chosen = np.linspace(0, I - 1, rows).round().astype(int)
@@ -169,10 +164,12 @@ def summarise(posterior: Posterior, n_cells: int, screen: int | None = None) -> 
         cells = _screen(U if rows == I else U[:, :, chosen], V)
         found += [diagnose(name, draws) for name, draws in _some_cells(U, V, n_cells)]
     draws = settings["draws"]
-    trusted, advice = verdict(found, cells, draws)
+    share = float(np.mean(cells > max(RHAT_LIMIT, _chance(draws)))) if cells.size else 0.0
+    level, advice = judge(evidence, draws, share) if known else (USABLE, [_UNSEEN])
     return Summary(
-        posterior.model.name, settings["chains"], draws, trusted, tuple(advice), tuple(found), cells
-    )
+        posterior.model.name, settings["chains"], draws, level, tuple(advice), evidence,
+        tuple(found), cells,
+    )  # fmt: skip
 
 
 def _knows_cells(posterior: Posterior) -> bool:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bayesmf._errors import ModelError
+from bayesmf.data.units import Units
 from bayesmf.posterior.posterior import Posterior
 from bayesmf.streams import Array
 
@@ -52,6 +53,25 @@ def noise_of(posterior: Posterior, level: float = 0.9) -> Noise:
             relative = np.log(own[f"noise_{side}"]) - np.asarray(middle)[:, None]
             found[side] = _interval(np.exp(-0.5 * (overall[:, None] + relative)), level)
     return Noise(found["overall"], found.get("rows"), found.get("cols"))
+
+
+def in_units(noise: Noise, units: Units) -> Noise:
+    """The same in the units of the data.
+
+    A side that was scaled by itself has one noise for each of its lines. The overall one is that of
+    a line of average scale.
+    """
+    if not units.changed:
+        return noise
+    scales = {"rows": units.rows, "cols": units.cols}
+    typical = {side: float(np.exp(np.log(scale).mean())) for side, scale in scales.items()}
+    found = {"rows": noise.rows, "cols": noise.cols}
+    for side, scale in scales.items():
+        other = typical["cols" if side == "rows" else "rows"]
+        own = found[side] or (noise.overall if units.scale == side else None)
+        found[side] = None if own is None else Interval(*(part * scale * other for part in own))
+    whole = typical["rows"] * typical["cols"]
+    return Noise(Interval(*(part * whole for part in noise.overall)), **found)
 
 
 def _interval(draws: Array, level: float) -> Interval:

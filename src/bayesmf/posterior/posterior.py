@@ -12,6 +12,7 @@ import numpy as np
 
 from bayesmf._errors import DataError, ModelError
 from bayesmf.data.cells import cell_arrays
+from bayesmf.data.observed import ObservedMatrix
 from bayesmf.model.biases import augmented
 from bayesmf.model.model import Model
 from bayesmf.priors.distributions import Values
@@ -193,11 +194,13 @@ class Posterior:
 
         return rotations(*self.factors(), invariance(self.model))
 
-    def summary(self, n_cells: int = 20, screen: int | None = None) -> Summary:
+    def summary(self, X: Any = None, *, n_cells: int = 20, screen: int | None = None) -> Summary:
         """Diagnose the run: convergence of all that is identifiable, and a verdict in words.
 
         Parameters
         ----------
+        X
+            The data, as `sample` was given them: predictions are then also held against them.
         n_cells
             Number of cells, chosen at random but always the same, that are diagnosed one by one.
         screen
@@ -206,7 +209,7 @@ class Posterior:
         """
         from bayesmf.posterior.diagnostics import summarise
 
-        return summarise(self, n_cells, screen)
+        return summarise(self, n_cells, screen, None if X is None else ObservedMatrix.of(X))
 
     def to_dataframe(self) -> Any:
         """A pandas DataFrame with a row for every cell: labels, posterior mean and deviation."""

@@ -15,8 +15,10 @@ import numpy as np
 from scipy import special
 
 from bayesmf._errors import ModelError, whole_number
+from bayesmf.data.units import Units
 from bayesmf.likelihoods import Likelihood
 from bayesmf.likelihoods.laws import Law
+from bayesmf.likelihoods.mapped import MappedLaw
 from bayesmf.posterior.posterior import Posterior
 from bayesmf.priors.distributions import Values
 from bayesmf.streams import Array
@@ -33,42 +35,42 @@ def kept_for(likelihood: Likelihood) -> tuple[str, ...]:
     return ("all",) if likelihood.latent else ()
 
 
-def expected(posterior: Posterior, cells: Cells) -> Array:
+def expected(posterior: Posterior, cells: Cells, units: Units | None = None) -> Array:
     """Expected values of cells, from moments where these suffice."""
-    if not posterior.model.likelihood.latent:
-        return posterior.predict(*cells)
-    return Predictive.of(posterior).mean(cells)
+    plain = units is None or units.transforms is None
+    if posterior.model.likelihood.latent or not plain:
+        return Predictive.of(posterior, units=units).mean(cells)
+    means = posterior.predict(*cells)
+    return means if units is None else units.shift(cells) + units.size(cells) * means
 
 
 @dataclass(frozen=True, eq=False)
 class Predictive:
-    """Draws of the factors and of the likelihood's own variables, and fixed offsets.
+    """Draws of the factors and of the likelihood's own variables, and the units of the data.
 
-    U (D, I, K), V (D, J, K), own (D, ...); a cell's mean is U_i V_j and the offsets of its row and
-    its column. ``latent`` asks for what lies behind reported values.
+    U (D, I, K), V (D, J, K), own (D, ...); a cell's mean is U_i V_j, in the units of the model.
+    ``latent`` asks for what lies behind reported values.
     """
 
     likelihood: Likelihood
     U: Array
     V: Array
     own: Values
-    row_offset: Array
-    col_offset: Array
+    units: Units | None = None
     seed: Sequence[int] = (0,)
     latent: bool = False
 
     @classmethod
     def of(
         cls, posterior: Posterior, factors: tuple[Array, Array] | None = None,
-        offsets: tuple[Array, Array] | None = None, seed: Sequence[int] | None = None,
+        units: Units | None = None, seed: Sequence[int] | None = None,
         own: Values | None = None, latent: bool = False,
     ) -> Predictive:  # fmt: skip
         """That of a posterior: of its matrix, or of rows with these factors and ``own`` values."""
         U, V = posterior.predictors() if factors is None else factors
-        row, col = offsets or (np.zeros(U.shape[1]), np.zeros(V.shape[1]))
         words = [int(word) for word in posterior.states[0].seed] if seed is None else seed
         own = posterior.likelihood_values() if own is None else own
-        return cls(posterior.model.likelihood, U, V, own, row, col, words, latent)
+        return cls(posterior.model.likelihood, U, V, own, units, words, latent)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -78,13 +80,18 @@ class Predictive:
     def means(self, cells: Cells) -> Array:
         """Means of the mixture's components (D, n) at the cells."""
         i, j = cells
-        product = np.einsum("dtk,dtk->dt", self.U[:, i], self.V[:, j])
-        return product + (self.row_offset[i] + self.col_offset[j])
+        return np.einsum("dtk,dtk->dt", self.U[:, i], self.V[:, j])
 
     def law(self, means: Array, cells: Cells, weights: Array | None = None) -> Law:
         """Law of cells of these means, given all draws."""
-        law = self.likelihood.law(means, self.own, cells, weights)
-        return law.latent() if self.latent else law
+        return self._in_units(self.likelihood.law(means, self.own, cells, weights), cells)
+
+    def _in_units(self, law: Law, cells: Cells) -> Law:
+        """The law in the units of the data, of the reported or of the latent value."""
+        law = law.latent() if self.latent else law
+        if self.units is None or not self.units.changed:
+            return law
+        return MappedLaw(law.means, law, self.units, cells)
 
     def _blocks(self, cells: Cells | None, weights: Array | None = None) -> Iterator[Law]:
         """Laws of the cells, block of cells by block, in order."""
@@ -99,9 +106,8 @@ class Predictive:
         step = max(1, _NUMBERS // (D * J))
         for a in range(0, I, step):
             product = self.U[:, a : a + step] @ self.V.transpose(0, 2, 1)
-            offset = self.row_offset[a : a + step, None] + self.col_offset
             places = np.repeat(np.arange(a, min(a + step, I)), J), np.arange(product[0].size) % J
-            yield self.law((product + offset).reshape(D, -1), places)
+            yield self.law(product.reshape(D, -1), places)
 
     def _by_block(self, cells: Cells | None, *functions: OfBlock) -> list[Array]:
         """Apply functions to all cells, in one pass over the blocks."""
@@ -158,6 +164,8 @@ class Predictive:
         ``weights`` are inverse squares of the values' known errors.
         """
         found, a = np.empty(len(values)), 0
+        if weights is not None and self.units is not None:
+            weights = weights * self.units.size(cells) ** 2
         for law in self._blocks(cells, weights):
             part = slice(a, a + law.means.shape[1])
             terms = law.log_prob(values[part])
@@ -199,12 +207,10 @@ class Predictive:
         """Draw m matrices (m, I, J), noise included, from m of the draws that are evenly spread."""
         out = np.empty((whole_number("m", m), *self.shape))
         chosen = np.linspace(0, len(self.U) - 1, m).round().astype(int)
-        offset = self.row_offset[:, None] + self.col_offset
         for k, d in enumerate(chosen):
             rng = np.random.default_rng([*self.seed, 2, k])
-            mean = self.U[d] @ self.V[d].T + offset
+            mean = self.U[d] @ self.V[d].T
             own = {name: values[d] for name, values in self.own.items()}
             i, j = np.ogrid[: mean.shape[0], : mean.shape[1]]
-            law = self.likelihood.law(mean, own, (i, j))
-            out[k] = (law.latent() if self.latent else law).sample(rng)
+            out[k] = self._in_units(self.likelihood.law(mean, own, (i, j)), (i, j)).sample(rng)
         return out

@@ -14,7 +14,9 @@ from bayesmf.data.cells import cell_arrays
 from bayesmf.model.biases import Biases
 from bayesmf.model.model import Model
 from bayesmf.model.presets import as_model
+from bayesmf.posterior.diagnostics import SCREENED
 from bayesmf.posterior.posterior import Posterior
+from bayesmf.posterior.verdict import FINE
 from bayesmf.sampler.checkpoints import Folder, Memory, known_seed
 from bayesmf.sampler.run import ChainRun, Plan, Progress, run_chains
 from bayesmf.sampler.start import check_init
@@ -128,6 +130,27 @@ def sample(
     )  # fmt: skip
     memory = Memory() if store is None else Folder(store, plan.record())
     return _gather(plan, memory, run_chains(plan, memory, workers, progress))
+
+
+def run_on(
+    posterior: Posterior, X: Any, draws: int, thin: int, *, most: int = 16, **options: Any
+) -> Posterior:
+    """Go on, each time twice as long as before, until results are fine.
+
+    Or until the last run has ``most`` times the sweeps of the first. The same number of draws is
+    kept, farther and farther apart; what came before is burn-in.
+    """
+    times, store = 1, options.pop("store", None)
+    while not posterior.interrupted and times < most:
+        if posterior.summary(X, screen=SCREENED).level == FINE:
+            break
+        times *= 2
+        folder = None if store is None else Path(store) / f"times-{times}"
+        posterior = sample(
+            X, posterior.model, posterior.n_components, draws=draws, burn_in=0, thin=thin * times,
+            init=posterior, store=folder, **options,
+        )  # fmt: skip
+    return posterior
 
 
 def sample_whole(*arguments: Any, **options: Any) -> Posterior:

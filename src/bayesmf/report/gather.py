@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from bayesmf._versions import versions
-from bayesmf.data.inspection import inspect
 from bayesmf.data.observed import ObservedMatrix
 from bayesmf.estimators import BayesianMF
 from bayesmf.report import Factor, Histogram, Levels, ReportData, Surprise, write
@@ -37,7 +36,7 @@ def describe(mf: BayesianMF, X: ObservedMatrix) -> dict[str, Any]:
     values = X.to_array()
     rows, cols = (_some(n) for n in X.shape)
     labels = X.names()
-    summary = mf.posterior_.summary(screen=100_000)
+    summary = mf.summary()
     left_out = "" if (len(rows), len(cols)) == X.shape else (
         f"Of {X.shape[0]} rows and {X.shape[1]} columns, {len(rows)} and {len(cols)} are shown."
     )  # fmt: skip
@@ -49,7 +48,7 @@ def describe(mf: BayesianMF, X: ObservedMatrix) -> dict[str, Any]:
         "row_labels": [labels[0][i] for i in rows],
         "col_labels": [labels[1][j] for j in cols],
         "histogram": _histogram(X.rows.values),
-        "warnings": inspect(X, mf.posterior_.model.likelihood.has_limits),
+        "warnings": mf.notes_,
         "note": left_out,
         "mean": mean[part],
         "std": std[part],
@@ -95,7 +94,7 @@ def _noise(mf: BayesianMF, X: ObservedMatrix, labels: tuple[list[str], list[str]
     """The noise of rows and columns, where they have their own: the noisiest come first."""
     if not mf.posterior_.model.likelihood.has_noise:
         return []
-    noise, found = mf.posterior_.noise(), []
+    noise, found = mf.noise_sd(), []
     unit = "" if X.errors is None else "the known errors"
     for side, interval, names in zip(
         ("rows", "columns"), (noise.rows, noise.cols), labels, strict=True
