@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,7 +28,8 @@ _PARTS, _MANY = 8, 20_000  # one part is held out; entries from which on one par
 _BURN_IN, _DRAWS = 60, 90  # sweeps of a short chain
 _CLEARLY = 0.995  # times an error: a smaller one is better by more than chance
 _HARMLESS = 1.02  # times the best error: factors that are not needed, but do no harm
-_PATIENCE = 3  # steps of the ladder that may bring nothing
+_MIDDLE = 8  # the step of the ladder that is tried first
+_PATIENCE = 2  # steps up that may bring nothing
 
 
 def effective_rank(posterior: Posterior, X: ObservedMatrix) -> int:
@@ -70,8 +72,9 @@ def automatic(
     """The rank, and the model among some, that predict held-out entries best.
 
     An eighth of the entries is held out, twice if there are few, and short chains predict them at
-    the ranks of `LADDER`, until three in a row bring nothing. The smallest rank whose error is as
-    good as the best one's is then found between two steps; but a table of few rows or columns gets
+    the ranks of `LADDER`: from the middle up, until two in a row bring nothing, and then down, if
+    the middle was not too low, until one is worse. The smallest rank whose error is as good as the
+    best one's is then found between two steps; but a table of few rows or columns gets
     as many factors as it has of these, unless fewer are clearly better: idle factors are harmless,
     and a few entries tell ranks apart by chance. The other models are tried at this rank, and must
     beat the first in error and in log density. A model whose noise has too few entries to be
@@ -81,7 +84,7 @@ def automatic(
     first = next(iter(models))
     errors: dict[int, float] = {}
     if rank is None:
-        rank, errors = _find(lambda k: trials.error(models[first], k), min(X.shape))
+        rank, errors = _find(lambda k: trials.scores(models[first], k).error, min(X.shape))
     found = {name: trials.scores(model, rank) for name, model in models.items() if len(models) > 1}
     sound = [name for name, scores in found.items() if scores.sound] or [first]
     best = sound[0]
@@ -107,6 +110,7 @@ class _Trials:
 
     def __init__(self, X: ObservedMatrix, seed: list[int], n_jobs: int | None) -> None:
         self.seed, self.threads = seed, _threads.count(n_jobs)
+        self.known: dict[tuple[Model, int], Scores] = {}
         try:
             fold = fold_numbers(X, _PARTS, np.random.SeedSequence(seed), keep_singles=True)
         except (DataError, ModelError):  # too few entries to hold out any
@@ -129,20 +133,13 @@ class _Trials:
         with ThreadPoolExecutor(len(self.parts)) as pool:
             return list(pool.map(function, *zip(*self.parts, strict=True)))
 
-    def error(self, model: Model, rank: int) -> float:
-        """Mean squared error on held-out entries."""
-
-        def squares(train: ObservedMatrix, test: Triples) -> Array:
-            keep = kept_for(model.likelihood.resolve(train))
-            posterior = self._sample(train, model, rank, cells=test[:2], keep=keep)
-            return (test[2] - expected(posterior, test[:2])) ** 2
-
-        found = self._on_parts(squares)
-        return float(np.concatenate(found).mean()) if found else 0.0
-
     def scores(self, model: Model, rank: int) -> Scores:
         """How well a model predicts held-out entries, and whether its noise can be trusted."""
+        if (model, rank) not in self.known:
+            self.known[model, rank] = self._scores(model, rank)
+        return self.known[model, rank]
 
+    def _scores(self, model: Model, rank: int) -> Scores:
         def judged(train: ObservedMatrix, test: Triples) -> tuple[Array, Array, bool]:
             posterior = self._sample(train, model, rank, cells=test[:2], keep=needed(model))
             squares = (test[2] - expected(posterior, test[:2])) ** 2
@@ -170,15 +167,21 @@ def _find(error: Callable[[int], float], size: int) -> tuple[int, dict[int, floa
 
 
 def _climb(error: Callable[[int], float], most: int) -> dict[int, float]:
-    """Errors of the steps of the ladder, until several in a row are no better."""
-    errors: dict[int, float] = {}
-    best, idle = np.inf, 0
-    for rank in [step for step in LADDER if step < most] + [most]:
+    """Errors of steps of the ladder, from the middle up and then down, as far as they are good."""
+    steps = [step for step in LADDER if step < most] + [most]
+    start = min(len(steps) - 1, LADDER.index(_MIDDLE))
+    errors = {steps[start]: error(steps[start])}
+    idle = 0
+    for rank in steps[start + 1 :]:
+        best = min(errors.values())
         errors[rank] = error(rank)
-        better = errors[rank] < _CLEARLY * best
-        best, idle = min(best, errors[rank]), 0 if better else idle + 1
+        idle = 0 if errors[rank] < _CLEARLY * best else idle + 1
         if idle == _PATIENCE:
             break
+    for above, rank in pairwise(steps[start::-1]):
+        if errors[above] * _CLEARLY > min(errors.values()):
+            break
+        errors[rank] = error(rank)
     return errors
 
 
