@@ -67,10 +67,12 @@ def _noise(train: ObservedMatrix, name: str, rank: int, sweeps: int) -> dict[str
     return {"beta_tau": min(errors, key=errors.__getitem__)}
 
 
-def by_smurff(train: ObservedMatrix, test: Any, rank: int, length: Length) -> np.ndarray:
+def by_smurff(
+    train: ObservedMatrix, test: Any, rank: int, length: Length, threads: int = 2
+) -> np.ndarray:
     scale = train.variance**0.5
     unit = shifted(train, train.mean, scale)
-    draws = smurff_draws(unit, (test[0], test[1]), rank, 2, length.burn_in, length.kept, 1)
+    draws = smurff_draws(unit, (test[0], test[1]), rank, threads, length.burn_in, length.kept, 1)
     return train.mean + scale * draws.values.mean(axis=0)
 
 
