@@ -7,7 +7,7 @@ from scipy import stats
 from bayesmf import Gaussian, Poisson, metrics, preset, sample
 from bayesmf._errors import DataError
 from bayesmf.model.presets import PRESETS
-from bayesmf.posterior import diagnostics
+from bayesmf.posterior import agreement, diagnostics
 from bayesmf.posterior.alignment import invariance, rotations
 from bayesmf.posterior.predictive import Predictive
 
@@ -34,7 +34,7 @@ def test_split_rhat_is_one_for_one_distribution_and_more_for_two():
     draws = rng.normal(size=(4, 500, 3))
     draws[0, :, 1] += 3.0
     draws[:, 250:, 2] += 3.0  # all chains drift alike: only halves tell
-    found = diagnostics.split_rhat(draws)
+    found = agreement.split_rhat(draws)
     assert found[0] < 1.01 and (found[1:] > 1.3).all()
 
 
@@ -44,7 +44,7 @@ def test_split_rhat_against_the_definition():
     within = np.mean([h.var(ddof=1) for h in halves])
     between = 10 * np.var([h.mean() for h in halves], ddof=1)
     expected = np.sqrt((0.9 * within + between / 10) / within)
-    assert diagnostics.split_rhat(x[:, :, None])[0] == pytest.approx(expected)
+    assert agreement.split_rhat(x[:, :, None])[0] == pytest.approx(expected)
 
 
 def test_a_series_with_known_autocorrelation_has_its_effective_size():

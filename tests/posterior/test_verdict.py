@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from bayesmf import BayesianMF, ConvergenceWarning, ModelError, sample
+from bayesmf.posterior.agreement import settled_apart
 from bayesmf.posterior.verdict import Evidence, _without_entry, judge
 
 RUN = {"draws": 100, "burn_in": 100, "random_state": 0}
@@ -53,8 +54,33 @@ def test_chains_that_are_stuck_apart_are_not_used(good):
         summary = changed(posterior, U=U).summary(data)
         assert summary.level == "do not use" and not summary.trusted
         assert summary.advice[0].startswith("Chains disagree: that adds ")
-        assert "until='converged'" in summary.advice[0] and "draws of 400" in summary.advice[0]
+        assert summary.evidence.modes == ((0,), (1,))
+        assert "there are 2 modes" in summary.advice[0] and "GGGW" in summary.advice[0]
+        assert "until='converged'" not in summary.advice[0]  # it would not help
+    right, wrong = summary.evidence.densities
+    assert right > wrong + 1
+    assert f"(1: {right:.3f}; 2: {wrong:.3f})" in summary.advice[0]
     assert (summary.cell_rhat > 1.1).mean() > 0.8
+
+
+def test_chains_in_modes_are_told_from_chains_that_move():
+    rng = np.random.default_rng(0)
+    draws = rng.normal(size=(5, 200, 300))
+    assert settled_apart(draws) == ()
+    draws[[1, 4], :, :60] += 3.0
+    assert settled_apart(draws) == ((0, 2, 3), (1, 4))
+    assert settled_apart(draws[:1]) == settled_apart(draws[:, :50]) == ()
+    draws[2, :, :60] += np.linspace(0, 3, 200)[:, None]  # on its way from one to the other
+    assert settled_apart(draws) == ()
+
+
+def test_chains_that_move_are_told_to_run_longer(good):
+    posterior, X = good
+    U = np.array(posterior.draws["U"])
+    U[1] *= np.linspace(-1, 1, 100)[:, None, None]
+    summary = changed(posterior, U=U).summary(X)
+    assert summary.evidence.modes == () and len(summary.evidence.densities) == 2
+    assert "until='converged'" in summary.advice[0] and "draws of 400" in summary.advice[0]
 
 
 def test_chains_that_drift_together_are_noticed(good):

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bayesmf.data.observed import ObservedMatrix
+from bayesmf.posterior.agreement import RHAT_LIMIT, split_rhat
 from bayesmf.posterior.verdict import FINE, UNUSABLE, USABLE, Evidence, gather, judge
 from bayesmf.streams import Array
 
 if TYPE_CHECKING:
     from bayesmf.posterior.posterior import Posterior
 
-RHAT_LIMIT = 1.1  # beyond it chains disagree by more than the spread of a chain excuses
 TOO_FEW = 20  # draws, with which chains cannot be compared
 ESS_LIMIT = 50  # fewer effective draws say little about an interval
 SCREENED = 100_000  # cells that are looked at after every fit
@@ -65,20 +65,6 @@ def diagnose(name: str, draws: Array) -> Diagnosis:
         float(array_stats.ess(draws, method="tail", prob=(0.05, 0.95), **axes)),
         float(array_stats.mcse(draws, method="mean", **axes)),
     )
-
-
-def split_rhat(draws: Array) -> Array:
-    """Plain split R-hat of many series at once: draws (chains, draws, n) to (n,).
-
-    It lacks the rank normalisation of `diagnose`, and is as quick as an average.
-    """
-    half = draws.shape[1] // 2
-    parts = np.concatenate([draws[:, :half], draws[:, -half:]])
-    within = parts.var(axis=1, ddof=1).mean(axis=0)
-    between = parts.mean(axis=1).var(axis=0, ddof=1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = np.sqrt((half - 1) / half + between / within)
-    return np.where(within > 0, ratio, 1.0)
 
 
 def _chance(draws: int) -> float:

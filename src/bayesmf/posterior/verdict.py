@@ -14,6 +14,7 @@ import numpy as np
 
 from bayesmf.data.observed import ObservedMatrix
 from bayesmf.likelihoods.laws import Law
+from bayesmf.posterior.agreement import settled_apart
 from bayesmf.streams import Array
 
 if TYPE_CHECKING:
@@ -35,6 +36,10 @@ class Evidence(NamedTuple):
     range of the data, in ranges. Of entries predicted by the others: ``coverage``, share in 90 %
     intervals, ``outliers``, share more than six standard deviations off, and ``useless``, mean
     squared error over the variance of the data; so many ``entries`` were looked at.
+
+    ``modes``: chains by number, in groups that agree, where every chain agrees with itself but not
+    with all others; empty where chains agree, or still move. ``densities``: mean log density of
+    entries given the others, by chain.
     """
 
     inflation: float | None = None
@@ -43,6 +48,8 @@ class Evidence(NamedTuple):
     outliers: float | None = None
     useless: float | None = None
     entries: int = 0
+    modes: tuple[tuple[int, ...], ...] = ()
+    densities: tuple[float, ...] = ()
 
     def miss(self) -> float | None:
         """How far coverage is off, beyond what chance would make of so many entries."""
@@ -63,12 +70,14 @@ def gather(posterior: Posterior, X: ObservedMatrix | None) -> Evidence:
     law = _law(posterior, cells)
     means = law.mean().reshape(*posterior.draws["U"].shape[:2], -1)
     inflation = _inflation(means, np.broadcast_to(law.variance(), law.means.shape).mean(axis=0))
+    modes = settled_apart(means)
     if X is None:
-        return Evidence(inflation)
+        return Evidence(inflation, modes=modes)
     values = X.rows.values
     middle, spread = 0.5 * (values.max() + values.min()), 0.5 * np.ptp(values)
     beyond = float(np.abs(law.mean().mean(axis=0) - middle).max() / spread) if spread else None
-    return Evidence(inflation, beyond, *_of_entries(posterior, X, rng))
+    found = _of_entries(posterior, X, rng)
+    return found._replace(inflation=inflation, beyond=beyond, modes=modes)
 
 
 def _law(posterior: Posterior, cells: tuple[Array, Array], weights: Array | None = None) -> Law:
@@ -90,10 +99,8 @@ def _inflation(means: Array, noise: Array) -> float:
     return float(np.mean(between / np.where(whole > 0, whole, 1.0)))
 
 
-def _of_entries(
-    posterior: Posterior, X: ObservedMatrix, rng: np.random.Generator
-) -> tuple[float | None, float | None, float | None, int]:
-    """Coverage, share of outliers and relative error of entries that are predicted by the others.
+def _of_entries(posterior: Posterior, X: ObservedMatrix, rng: np.random.Generator) -> Evidence:
+    """What entries show that are predicted by the others.
 
     A draw counts by the inverse of its density of the entry, truncated, so that what remains is the
     posterior without it.
@@ -106,11 +113,12 @@ def _of_entries(
         )
     chosen = rng.permutation(exact)[:_LOOKED_AT]
     if chosen.size < _ENOUGH:
-        return None, None, None, 0
+        return Evidence()
     i, j, _ = (part[chosen] for part in X.triples())
     y = values[chosen]
     law = _law(posterior, (i, j), None if X.weights is None else X.weights[0][chosen])
-    weights = _without_entry(law.log_prob(y))
+    log_density = law.log_prob(y)
+    weights = _without_entry(log_density)
     drawn = law.replicates(1, (0, 0))
     jump = np.sum(weights * (drawn == y), axis=0)
     pit = np.sum(weights * (drawn < y), axis=0) + rng.random(y.size) * jump
@@ -119,7 +127,18 @@ def _of_entries(
     off = (y - mean) ** 2
     outliers = float(np.mean(off > _FAR**2 * square))
     useless = float(off.mean() / y.var()) if y.var() > 0 else None
-    return float(np.mean(np.abs(2 * pit - 1) <= _LEVEL)), outliers, useless, y.size
+    covered = float(np.mean(np.abs(2 * pit - 1) <= _LEVEL))
+    by_chain = log_density.reshape(*posterior.draws["U"].shape[:2], -1)
+    densities = tuple(float(np.mean(log_left_out(chain))) for chain in by_chain)
+    return Evidence(None, None, covered, outliers, useless, y.size, (), densities)
+
+
+def log_left_out(log_density: Array) -> Array:
+    """Log density of each entry given the others (n,), from those given draws (D, n)."""
+    best = log_density.max(axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratios = np.exp(log_density - np.where(np.isfinite(best), best, 0.0))
+        return best + np.log(np.sum(_without_entry(log_density) * ratios, axis=0))
 
 
 def _without_entry(log_density: Array) -> Array:
@@ -144,9 +163,7 @@ RULES = (
     Rule(
         lambda e: e.inflation, 0.005, 0.05,
         "Chains disagree: that adds {e.inflation:.1%} to the squared error of predictions, and "
-        "{share:.1%} of the cells have an R-hat above its limit. Run longer, with "
-        "fit(..., until='converged') or burn_in and draws of {longer}; where that does not help, "
-        "use fewer components or a model with normal priors (GGGW).",
+        "{share:.1%} of the cells have an R-hat above its limit. {remedy}",
     ),
     Rule(
         Evidence.miss, 0.03, 0.062,
@@ -174,6 +191,33 @@ RULES = (
 )  # fmt: skip
 
 
+_LONGER = (
+    "Run longer, with fit(..., until='converged') or burn_in and draws of {longer}; where that "
+    "does not help, use fewer components or a model with normal priors (GGGW)."
+)
+
+
+def _remedy(evidence: Evidence, draws: int) -> str:
+    """What to do about chains that disagree: move on, or are at rest in different places."""
+    if not evidence.modes:
+        return _LONGER.format(longer=4 * draws)
+    said = f"Each chain agrees with itself: there are {len(evidence.modes)} modes"
+    groups = [_numbers(group) for group in evidence.modes]
+    if evidence.densities:
+        best = [max(evidence.densities[c] for c in group) for group in evidence.modes]
+        groups = [f"{name}: {value:.3f}" for name, value in zip(groups, best, strict=True)]
+        said += ", by chains, with the mean log density of entries given the others"
+    return (
+        f"{said} ({'; '.join(groups)}). Longer runs do not mend that: run more chains, and use "
+        "fewer components or a model with normal priors (GGGW)."
+    )
+
+
+def _numbers(chains: tuple[int, ...]) -> str:
+    """Numbers of chains in words, counted from one."""
+    return ", ".join(str(c + 1) for c in chains)
+
+
 def judge(evidence: Evidence, draws: int, share: float) -> tuple[str, list[str]]:
     """The level of a run, and in sentences why and what to do.
 
@@ -184,6 +228,7 @@ def judge(evidence: Evidence, draws: int, share: float) -> tuple[str, list[str]]
         value = rule.measure(evidence)
         if value is not None and value > rule.fine:
             level = USABLE if value <= rule.usable else UNUSABLE
-            said[level].append(rule.text.format(e=evidence, share=share, longer=4 * draws))
+            remedy = _remedy(evidence, draws)
+            said[level].append(rule.text.format(e=evidence, share=share, remedy=remedy))
     level = next((level for level in (UNUSABLE, USABLE) if said[level]), FINE)
     return level, said[level]

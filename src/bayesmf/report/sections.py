@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from bayesmf.posterior.diagnostics import ESS_LIMIT, RHAT_LIMIT
+from bayesmf.posterior.agreement import RHAT_LIMIT
+from bayesmf.posterior.diagnostics import ESS_LIMIT
 from bayesmf.report import charts, tables
 from bayesmf.report.data import KINDS, Factor, Levels, ReportData
 from bayesmf.report.markup import Child, Html, finite, join, number, percent, tag, text

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from bayesmf.posterior.diagnostics import ESS_LIMIT, RHAT_LIMIT, Diagnosis
+from bayesmf.posterior.agreement import RHAT_LIMIT
+from bayesmf.posterior.diagnostics import ESS_LIMIT, Diagnosis
 from bayesmf.report import charts
 from bayesmf.report.data import KINDS, STATUSES, Diagnostic, RankingRow, Surprise
 from bayesmf.report.markup import (
