@@ -7,7 +7,7 @@ from unittest import mock
 import numpy as np
 from scipy import stats
 
-from bayesmf.kernels import counts, entries, rows, volume
+from bayesmf.kernels import counts, entries, nonnegative, rows, volume
 from bayesmf.likelihoods import BernoulliPoisson
 from bayesmf.likelihoods.base import CountData, Weights
 from bayesmf.priors import (
@@ -16,9 +16,9 @@ from bayesmf.priors import (
 from bayesmf.streams import Stream, seed_words
 from bayesmf.updates import moments, normal
 from bayesmf.updates import volume as volume_updates
-from bayesmf.updates.blocks import Gram
+from bayesmf.updates.blocks import PASSES, Gram
 from bayesmf.updates.counts import split as split_counts
-from bayesmf.updates.terms import EntryTerms, RowTerms
+from bayesmf.updates.terms import EntryTerms, NonnegativeTerms, RowTerms, VolumeTerms
 from tests.exactness.ratios import Setup, moved_entries, some_rows, with_factors
 
 ASSEMBLE_SINGULAR, DRAW_REAL = volume.assemble_singular, volume._draw_real.py_func
@@ -48,6 +48,12 @@ def row_forms(side, terms: RowTerms, i: int, packed, g, tau):
     A = symmetric(A.T) + terms.precision + np.diag(terms.diagonal[i % len(terms.diagonal)])
     h = terms.linear[i % len(terms.linear)] + tau * g
     yield lambda x: quadratic(x, A, h)
+
+
+def nonnegative_forms(side, terms: NonnegativeTerms, i: int, packed, g, tau):
+    """The same of nonnegative rows."""
+    tied = terms.coupling * (1 - np.eye(side.rank))
+    yield from row_forms(side, RowTerms(tied, terms.precision, terms.linear), i, packed, g, tau)
 
 
 def volume_forms(side, terms, i: int, packed, g, tau):
@@ -86,7 +92,6 @@ def entry_density(side, terms: EntryTerms, i: int, k: int, tau: float):
     d, g = entries.step(0.0, 0, k, Ft, e.size, np.ones(e.size), e)
     p = terms.precision[i % len(terms.precision), k] + tau * d
     b = terms.linear[i % len(terms.linear), k] + tau * (g + x[k] * d)
-    b -= terms.coupling * (x.sum() - x[k])
     return lambda value: b * value - 0.5 * p * value**2
 
 
@@ -94,15 +99,14 @@ def check_entries(s: Setup, index: int, side, terms: EntryTerms, tau: float) -> 
     for i in some_rows(side.view.n):
         k = int(s.rng.integers(side.rank))
         X = side.U.copy()
-        X[i, k] = moved_entries(s, X[i, k], terms.nonnegative)
+        X[i, k] = moved_entries(s, X[i, k], False)
         density = entry_density(side, terms, i, k, tau)
         new = with_factors(s.state, index, X)
         s.compare(s.state, new, density(X[i, k]) - density(side.U[i, k]))
 
 
 def check_rows(s: Setup, index: int, side, terms, tau: float) -> None:
-    forms = row_forms if isinstance(terms, RowTerms) else volume_forms
-    nonnegative = not isinstance(terms, RowTerms) and terms.nonnegative
+    forms, nonnegative = FORMS[type(terms)], is_nonnegative(terms)
     packed, rhs = gram_matrices(side)
     for i in some_rows(side.view.n):
         X = side.U.copy()
@@ -110,6 +114,13 @@ def check_rows(s: Setup, index: int, side, terms, tau: float) -> None:
         new = with_factors(s.state, index, X)
         for density in forms(side, terms, i, packed[i], rhs[i], tau):
             s.compare(s.state, new, density(X[i]) - density(side.U[i]))
+
+
+def is_nonnegative(terms) -> bool:
+    return isinstance(terms, NonnegativeTerms) or getattr(terms, "nonnegative", False)
+
+
+FORMS = {RowTerms: row_forms, NonnegativeTerms: nonnegative_forms, VolumeTerms: volume_forms}
 
 
 def check_support(s: Setup, index: int, side, nonnegative: bool) -> None:
@@ -130,7 +141,7 @@ def check_factors(s: Setup) -> None:
         terms = side.prior.terms(side.values, side.rank)
         check = check_entries if isinstance(terms, EntryTerms) else check_rows
         check(s, index, side, terms, tau)
-        check_support(s, index, side, getattr(terms, "nonnegative", False))
+        check_support(s, index, side, is_nonnegative(terms))
 
 
 # --- The same, out of the running kernels
@@ -193,16 +204,19 @@ class Draws:
         factor = np.triu(U[:K, :K], 1).T + np.diag(1 / inverse)
         h[:K] = self.solved(factor, h[:K].copy(), spread)
 
-    def draw_entries(self, s, x, A, h, half) -> None:
+    def draw_entries(self, s, x, A, h, roots, half, passes) -> None:
         A, h = A[: x.size, : x.size], h[: x.size]
         x[:] = self.move(self.calls, lambda x: np.exp(2 * half) * quadratic(x, A, h), True)
 
-    def truncated_normal(self, s, p, b) -> float:
-        part = np.unravel_index(self.calls, self.X.shape)
-        return float(self.move(part, lambda x: b * x - 0.5 * p * x**2, True))
+    def draw_entry(self, s, root, b, spread) -> float:
+        """One entry of a nonnegative row, in one of the passes over it."""
+        n, K = self.X.shape
+        i, _, k = np.unravel_index(self.calls, (n, PASSES, K))
+        density = lambda x: (b * x - 0.5 * (root * x) ** 2) / spread**2  # noqa: E731
+        return float(self.move((i, k), density, True))
 
     def run(self, inverse_moments: Callable = moments.inverse_moments) -> None:
-        names = ("draw_rows", "draw_entries_dense", "draw_entries_sparse")
+        names = ("draw_rows", "draw_nonnegative_rows")
         python = {name: getattr(normal, name).py_func for name in names}
         coupled = {n: getattr(volume_updates, n).py_func for n in ("draw_volume", "draw_singular")}
         coupled |= {"whitened": self.whitened, "inverse_moments": inverse_moments}
@@ -213,7 +227,9 @@ class Draws:
             mock.patch.multiple(volume_updates, **coupled),
             mock.patch.object(rows, "solve_and_draw", self.solve_and_draw),
             mock.patch.multiple(
-                entries, _row=entries._row.py_func, truncated_normal=self.truncated_normal
+                nonnegative,
+                draw_nonnegative=nonnegative.draw_nonnegative.py_func,
+                draw_entry=self.draw_entry,
             ),
             mock.patch.multiple(volume, **last),
         ):
@@ -221,7 +237,7 @@ class Draws:
 
 
 def check_kernels(s: Setup) -> None:
-    """Real-valued entries are left out: they share all but the last line with nonnegative ones."""
+    """Real-valued entries are left out: `check_factors` goes through their residuals."""
     for index in (0, 1):
         draws = Draws(s, index)
         prior = draws.side.prior
@@ -229,7 +245,7 @@ def check_kernels(s: Setup) -> None:
             continue
         draws.run()
         one_by_one = prior.nonnegative and not isinstance(prior, Volume)
-        assert draws.calls == (draws.X.size if one_by_one else len(draws.X))
+        assert draws.calls == (PASSES * draws.X.size if one_by_one else len(draws.X))
         if isinstance(prior, Volume) and s.data.rank > 1:
             Draws(s, index).run(lambda X: (np.ones((X.shape[1],) * 2), np.nan))
 

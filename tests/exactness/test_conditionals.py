@@ -12,7 +12,7 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from bayesmf.kernels import counts, entries, volume
+from bayesmf.kernels import counts, entries, nonnegative, volume
 from bayesmf.likelihoods import (
     BernoulliPoisson,
     Censored,
@@ -265,8 +265,12 @@ MUTATIONS = {
     "kernel of L21 without coupling": Mutation(
         "kernels", "GL21", L21, "terms", fields(coupling=lambda *_: 0.0)
     ),
-    "kernel of entries: residual not corrected": Mutation(
-        "kernels", "GEE", entries, "step", lambda d_g, *_: (d_g[0], 0.99 * d_g[1])
+    "entries: residual not corrected": Mutation(
+        "factors", "GGGU", entries, "step", lambda d_g, *_: (d_g[0], 0.99 * d_g[1])
+    ),
+    "kernel of nonnegative rows: other entries counted less": Mutation(
+        "kernels", "GEE", nonnegative, "_subtract",
+        lambda _, x, A, k, linear: linear.__iadd__(0.01 * x * A[k]),
     ),
     "kernel of rows without the Laplace variances": Mutation(
         "kernels", "GLL", Laplace, "terms", fields(diagonal=lambda t, *_: 0 * t.diagonal + 0.1)

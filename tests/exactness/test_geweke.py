@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from bayesmf import ObservedMatrix, Problem
-from bayesmf.kernels import counts, entries, rows
+from bayesmf.kernels import counts, entries, nonnegative, rows
 from bayesmf.likelihoods import Censored, Gaussian, Ordinal, base, student
 from bayesmf.likelihoods import counts as count_likelihoods
 from bayesmf.model import biases
@@ -295,16 +295,20 @@ MUTATIONS = {
         rows, "(-noise, noise) if flipped", "(noise, noise) if flipped")),
     "rows: prior's linear term left out": ("GGGW", "dense", False, rebuilt(
         rows, "linear[p, k] + noise * g[lane, k]", "noise * g[lane, k]")),
-    "entries: sign of the coupling": ("GL21", "dense", False, rebuilt(
-        entries, "linear[k] - coupling", "linear[k] + coupling")),
-    "entries: stale residual": ("GEE", "dense", False, rebuilt(
-        entries, "change, last = new - x[k], k", "change, last = 0.0, k")),
-    "entries: half of the squared error": ("GEE", "sparse", False, rebuilt(
+    "entries: residual corrected the wrong way": ("GGGU", "dense", False, rebuilt(
+        entries, "change, last = new - x[k], k", "change, last = x[k] - new, k")),
+    "entries: half of the squared error": ("GGGU", "sparse", False, rebuilt(
         entries, "return squared_error(change", "return 0.5 * squared_error(change")),
-    "entries: own share left out of the residual": ("GTT", "sparse", False, rebuilt(
+    "entries: own share left out of the residual": ("GGGU", "sparse", False, rebuilt(
         entries, "tau * (g + x[k] * d)", "tau * g")),
-    "entries: sign of the linear term lost": ("GEG", "dense", False, rebuilt(
-        entries, "truncated_normal(s, p, b)", "truncated_normal(s, p + 1e-9, abs(b))")),
+    "nonnegative rows: sign of the coupling": ("GL21", "dense", False, rebuilt(
+        nonnegative, "= coupling + noise", "= -coupling + noise")),
+    "nonnegative rows: other entries as they were before": ("GEE", "dense", False, rebuilt(
+        nonnegative, "_subtract(new - x[k],", "_subtract(0.0 * x[k],")),
+    "nonnegative rows: precision of the prior left out": ("GTT", "sparse", False, rebuilt(
+        nonnegative, "math.sqrt(p[a] + noise", "math.sqrt(noise")),
+    "nonnegative rows: sign of the linear term lost": ("GEG", "dense", False, rebuilt(
+        nonnegative, "truncated_excess(s, -b", "truncated_excess(s, abs(b)")),
     "counts: the last factor gets nothing": ("PGGG", "dense", False, rebuilt(
         counts, "for k in range(K - 1):", "for k in range(K - 2):")),
     "noise: sum over K entries of a row": ("GGG", "dense", False, patched(
@@ -324,7 +328,7 @@ WRONG_MOVES = {
 # fmt: on
 SMALL_EFFECTS = {
     "one observation too many",
-    "entries: stale residual",
+    "nonnegative rows: other entries as they were before",
     "unequal noise: rates without tau",
     "unequal noise: shape drawn after the levels",
     "Student: nu / 2 for (nu + 1) / 2",

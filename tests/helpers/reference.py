@@ -23,6 +23,7 @@ from bayesmf.priors import (
 )
 from bayesmf.priors.hyperpriors import ARD, GammaRate, InverseGaussian, TruncatedNormalHyper
 from bayesmf.streams import Stream
+from bayesmf.updates.blocks import PASSES
 
 
 class Row:
@@ -187,7 +188,7 @@ def draw_entries(row, side, i, F, r, tau):
     """The entries of a row in turn, each with the residual rebuilt from scratch."""
     x = side.X[i]
     terms = entry_terms(side, i)
-    for k in range(side.K):
+    for k in list(range(side.K)) * (PASSES if side.prior.nonnegative else 1):
         p, b = terms(k)
         residual = r - F @ x
         p = p + tau * np.sum(F[:, k] ** 2)

@@ -1,4 +1,4 @@
-"""One entry at a time: x_ik ~ normal or truncated normal on a residual kept for the row.
+"""One entry at a time: x_ik ~ normal, on a residual kept for the row.
 
 All factors of a row are drawn while its residual e = r - x V^T stays in the nearest cache. The
 residual is rebuilt when the row's turn comes, so nothing drifts and nothing is shared: the cost is
@@ -18,7 +18,6 @@ from bayesmf.kernels.compile import kernel
 from bayesmf.kernels.linalg import padded
 from bayesmf.kernels.prefetch import NEAR, prefetch_row
 from bayesmf.kernels.random import normal, seed_stream
-from bayesmf.kernels.special import truncated_normal
 from bayesmf.kernels.vectors import (
     LANES,
     at,
@@ -88,25 +87,20 @@ def squared_error(change, last, Vt, n, weight, e):
 
 
 @kernel
-def _row(n, s, x, Vt, weight, e, tau, precision, linear, coupling, nonnegative):
+def _row(n, s, x, Vt, weight, e, tau, precision, linear):
     """Draw all entries of a row x in turn; e holds its values, 1 in ``weight`` marks its cells.
 
     Returns the sum of squared residuals of the new row.
     """
     subtract_fit(x, Vt, n, e)
-    row_sum = 0.0
-    if coupling != 0.0:
-        for k in range(x.shape[0]):
-            row_sum += x[k]
     change, last = 0.0, 0
     for k in range(x.shape[0]):
         d, g = step(change, last, k, Vt, n, weight, e)
         p = precision[k] + tau * d
-        b = linear[k] - coupling * (row_sum - x[k]) + tau * (g + x[k] * d)
-        new = truncated_normal(s, p, b) if nonnegative else b / p + normal(s) / math.sqrt(p)
+        b = linear[k] + tau * (g + x[k] * d)
+        new = b / p + normal(s) / math.sqrt(p)
         change, last = new - x[k], k
         x[k] = new
-        row_sum += change
     return squared_error(change, last, Vt, n, weight, e)
 
 
@@ -144,12 +138,11 @@ def gather_row(V, indices, values, scale, weights, first, n, length, place, Vt, 
 @kernel
 def draw_entries_sparse(
     start, stop, key, U, indptr, indices, values, scale, weights, V, errors,
-    tau, own, precision, linear, coupling, nonnegative,
+    tau, own, precision, linear,
 ):  # fmt: skip
     """Draw rows start..stop of U (n, K) in place, from lists of observed entries.
 
-    precision and linear (1 or n, K) are the prior's terms per entry; ``coupling`` adds
-    -coupling * (sum of the row's other entries) to the linear term. ``errors`` (n,) takes the sums
+    precision and linear (1 or n, K) are the prior's terms per entry. ``errors`` (n,) takes the sums
     of squared residuals.
     """
     K = U.shape[1]
@@ -169,13 +162,12 @@ def draw_entries_sparse(
         p = precision[i if precision.shape[0] > 1 else 0]
         b = linear[i if linear.shape[0] > 1 else 0]
         noise = row_precision(tau, own, i)
-        errors[i] = _row(length, s, U[i], Vt, weight, e, noise, p, b, coupling, nonnegative)
+        errors[i] = _row(length, s, U[i], Vt, weight, e, noise, p, b)
 
 
 @kernel
 def draw_entries_dense(
-    start, stop, key, U, filled, mask, Vt, errors,
-    tau, own, precision, linear, coupling, nonnegative,
+    start, stop, key, U, filled, mask, Vt, errors, tau, own, precision, linear
 ):  # fmt: skip
     """Draw rows start..stop of U in place, from a filled matrix (n, m) with its 0/1 mask.
 
@@ -197,4 +189,4 @@ def draw_entries_dense(
         p = precision[i if precision.shape[0] > 1 else 0]
         b = linear[i if linear.shape[0] > 1 else 0]
         noise = row_precision(tau, own, i)
-        errors[i] = _row(length, s, U[i], Vt, weight, e, noise, p, b, coupling, nonnegative)
+        errors[i] = _row(length, s, U[i], Vt, weight, e, noise, p, b)

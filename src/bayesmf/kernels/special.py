@@ -15,31 +15,39 @@ from bayesmf.kernels.random import exponential, normal, uniform
 
 
 @kernel
+def truncated_excess(s, bound):
+    """Draw y >= 0 with density proportional to exp(-(y + bound)^2 / 2)."""
+    if bound <= 0.0:
+        if bound == -np.inf:
+            return np.nan
+        while True:
+            y = normal(s) - bound
+            if y >= 0.0:
+                return y
+    if bound <= 0.45:
+        while True:
+            y = abs(normal(s)) - bound
+            if y >= 0.0:
+                return y
+    if not bound < np.inf:
+        return np.nan  # nothing would ever be accepted
+    twice = bound * (1.0 + math.sqrt(1.0 + (2.0 / bound) * (2.0 / bound)))  # the best rate
+    shift = 2.0 / twice
+    while True:
+        y = shift * exponential(s)
+        if exponential(s) >= 0.5 * (y - shift) * (y - shift):
+            return y
+
+
+@kernel
 def truncated_normal(s, p, b):
     """Draw x >= 0 with density proportional to exp(-p x^2 / 2 + b x); p = 0 needs b < 0."""
     if p == 0.0:
         return exponential(s) / -b
     if not (math.isfinite(p) and math.isfinite(b)):
-        return np.nan  # nothing would ever be accepted
+        return np.nan
     scale = 1.0 / math.sqrt(p)
-    bound = -b * scale
-    if bound <= 0.0:
-        while True:
-            y = normal(s) - bound
-            if y >= 0.0:
-                return scale * y
-    if bound <= 0.45:
-        while True:
-            y = abs(normal(s)) - bound
-            if y >= 0.0:
-                return scale * y
-    root = math.hypot(bound, 2.0)
-    rate = 0.5 * (bound + root)
-    shift = 2.0 / (bound + root)
-    while True:
-        y = exponential(s) / rate
-        if exponential(s) >= 0.5 * (y - shift) * (y - shift):
-            return scale * y
+    return scale * truncated_excess(s, -b * scale)
 
 
 @kernel

@@ -175,6 +175,18 @@ class CountData(Working):
         side.U[:] = self.conditional(side, stream.threads).draw(stream, side.U.shape)
 
 
+@dataclass(frozen=True, eq=False)
+class LargeCounts(Working):
+    """Counts as they are, for rows that are drawn whole; ``exposures`` as those of `CountData`."""
+
+    exposures: tuple[Array, Array] | None = None
+
+    def draw(self, side: Side, stream: Stream, beside: Array | None = None) -> None:
+        terms = side.prior.gamma_terms(side.values, side.rank)
+        exposures = None if self.exposures is None else self.exposures[side.axis]
+        counts.draw_rows(side.view, side.U, side.V, *terms, exposures, stream)
+
+
 class Likelihood(ABC):
     """The distribution of the observed entries given U V^T, and biases if the model has them.
 

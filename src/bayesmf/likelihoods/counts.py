@@ -10,7 +10,7 @@ import numpy as np
 from bayesmf._errors import positive
 from bayesmf.data.observed import ObservedMatrix
 from bayesmf.kernels.positive import draw_positive_counts
-from bayesmf.likelihoods.base import Cells, CountData, Fit, Likelihood
+from bayesmf.likelihoods.base import Cells, CountData, Fit, LargeCounts, Likelihood
 from bayesmf.likelihoods.laws import Law, NegativeBinomialLaw, PoissonLaw, PresenceLaw
 from bayesmf.likelihoods.mixing import draw_of_entries, draw_shape
 from bayesmf.priors import Prior
@@ -24,6 +24,14 @@ __all__ = ["BernoulliPoisson", "NegativeBinomial", "Poisson"]
 
 _COUNT = 60  # vector operations that a positive count takes
 _ALWAYS, _EVERY = 10, 2  # the size: in each of the first sweeps, then in every second
+_SPLIT_FIRST, _SPLIT_EVERY = 30, 8  # sweeps that split even large counts: rows may be stuck else
+_LARGE, _LONG = 2.0, 4  # mean count, and entries of a middling row per factor, of rows drawn whole
+
+
+def are_large(X: ObservedMatrix, rank: int) -> bool:
+    """Whether rows and columns have counts enough for a normal surrogate."""
+    long = all(np.median(view.counts) >= _LONG * rank for view in (X.rows, X.cols))
+    return long and X.mean >= _LARGE
 
 
 @dataclass(frozen=True)
@@ -41,8 +49,14 @@ class Poisson(Likelihood):
     def allowed(self, values: Array) -> Array:
         return (values >= 0) & (values % 1 == 0)
 
-    def working(self, fit: Fit, own: Values, stream: Stream) -> CountData:
-        """The split is drawn once for both half-sweeps."""
+    def working(self, fit: Fit, own: Values, stream: Stream) -> CountData | LargeCounts:
+        """The split, drawn once for both half-sweeps; in most sweeps of large counts there is none.
+
+        Which it is depends on the data and the number of the sweep alone.
+        """
+        whole = stream.sweep > _SPLIT_FIRST and stream.sweep % _SPLIT_EVERY != 0
+        if whole and are_large(fit.X, fit.U.shape[1]):
+            return LargeCounts(fit.X)
         return CountData(fit.X, counts.split(fit.X.rows, fit.U, fit.V, stream))
 
     def log_density(self, fit: Fit, own: Values) -> float:
@@ -95,8 +109,8 @@ class NegativeBinomial(Poisson):
             h, d = fit.X.rows.values, fit.means()
             own["size"] = draw_shape(self.prior(), float(own["size"]), h, d, stream)
 
-    def working(self, fit: Fit, own: Values, stream: Stream) -> CountData:
-        """The split counts, and an exposure of every entry, zeros included."""
+    def working(self, fit: Fit, own: Values, stream: Stream) -> CountData | LargeCounts:
+        """The counts, split or not, and an exposure of every entry, zeros included."""
         X, size = fit.X, float(own["size"])
         theta = draw_of_entries(X.rows, size, X.rows.values, fit.means(), stream)
         exposures = theta, in_columns(X, theta, fit.threads)

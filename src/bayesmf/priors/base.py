@@ -9,7 +9,14 @@ import numpy as np
 from bayesmf.priors.distributions import Distribution, Values, Variable
 from bayesmf.priors.hyperpriors import ARD, Steps
 from bayesmf.streams import Array, Stream
-from bayesmf.updates.terms import EntryTerms, GammaTerms, RowTerms, ScaleTerms, VolumeTerms
+from bayesmf.updates.terms import (
+    EntryTerms,
+    GammaTerms,
+    NonnegativeTerms,
+    RowTerms,
+    ScaleTerms,
+    VolumeTerms,
+)
 
 __all__ = ["Prior", "Setting"]
 
@@ -76,7 +83,9 @@ class Prior:
         """Shape and rate that the factors add to the gamma conditional of an ARD."""
         raise NotImplementedError
 
-    def terms(self, values: Values, K: int) -> RowTerms | EntryTerms | VolumeTerms:
+    def terms(
+        self, values: Values, K: int
+    ) -> RowTerms | EntryTerms | NonnegativeTerms | VolumeTerms:
         """What the prior states about the factors under normal working data."""
         raise NotImplementedError
 

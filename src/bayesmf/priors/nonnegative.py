@@ -15,8 +15,8 @@ from bayesmf.priors.distributions import Values, Variable
 from bayesmf.priors.hyperpriors import ARD, GammaRate, Steps, TruncatedNormalHyper
 from bayesmf.streams import Array, Stream
 from bayesmf.updates.terms import (
-    EntryTerms,
     GammaTerms,
+    NonnegativeTerms,
     ScaleTerms,
     over_rows,
     per_entry,
@@ -37,8 +37,8 @@ class Exponential(Prior):
         if not isinstance(self.rate, ARD):
             positive(self, rate=self.rate)
 
-    def terms(self, values: Values, K: int) -> EntryTerms:
-        return EntryTerms(np.zeros((1, K)), -per_factor(values["rate"], K), 0.0, True)
+    def terms(self, values: Values, K: int) -> NonnegativeTerms:
+        return NonnegativeTerms(np.zeros((1, K)), -per_factor(values["rate"], K))
 
     def gamma_terms(self, values: Values, K: int) -> GammaTerms:
         return GammaTerms(np.ones((1, K)), per_factor(values["rate"], K))
@@ -79,9 +79,9 @@ class TruncatedNormal(Prior):
             return {name: Variable.of_entries(n, K) for name in ("mean", "precision")}
         return {}
 
-    def terms(self, values: Values, K: int) -> EntryTerms:
+    def terms(self, values: Values, K: int) -> NonnegativeTerms:
         precision = per_entry(values["precision"], K)
-        return EntryTerms(precision, per_entry(precision * values["mean"], K), 0.0, True)
+        return NonnegativeTerms(precision, per_entry(precision * values["mean"], K))
 
     def updates(self, U: Array, values: Values) -> Steps:
         if isinstance(self.precision, TruncatedNormalHyper):
@@ -125,8 +125,8 @@ class L21(Prior):
     def __post_init__(self) -> None:
         positive(self, strength=self.strength)
 
-    def terms(self, values: Values, K: int) -> EntryTerms:
-        return EntryTerms(per_factor(self.strength, K), np.zeros((1, K)), self.strength, True)
+    def terms(self, values: Values, K: int) -> NonnegativeTerms:
+        return NonnegativeTerms(per_factor(self.strength, K), np.zeros((1, K)), self.strength)
 
     def draw(self, stream: Stream, n: int, K: int, shared: Values) -> tuple[Array, Values]:
         """Exactly: a uniform direction on the simplex times a chi-distributed sum."""

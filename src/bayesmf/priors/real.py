@@ -39,7 +39,7 @@ class Normal(Prior):
     def terms(self, values: Values, K: int) -> RowTerms | EntryTerms:
         precision, zero = per_factor(values["precision"], K), np.zeros((1, K))
         if self.update == "entries":
-            return EntryTerms(precision, zero, 0.0, False)
+            return EntryTerms(precision, zero)
         return RowTerms(np.zeros((K, K)), precision, zero)
 
     def relevance_terms(self, U: Array) -> tuple[float, Array]:

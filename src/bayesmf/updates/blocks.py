@@ -14,6 +14,8 @@ from bayesmf.kernels.rows import gram_rows, row_workspace
 from bayesmf.kernels.vectors import LANES
 from bayesmf.streams import Array
 
+ROWS = 256  # whose Gram matrices one thread keeps at a time
+PASSES = 4  # over the entries of a nonnegative row
 _SMALL = 1_000_000  # operations below which a second thread costs more than it saves
 
 _local = threading.local()

@@ -1,4 +1,4 @@
-"""Half-sweeps of counts: every count is split over the factors, and only the sums are kept."""
+"""Half-sweeps of counts: split over the factors, or, where they are large, rows drawn whole."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ import numpy as np
 from bayesmf import _threads
 from bayesmf.data.observed import View
 from bayesmf.kernels.counts import split_counts, sum_factors
+from bayesmf.kernels.poisson import draw_count_rows
 from bayesmf.streams import Array, Stream
-from bayesmf.updates.blocks import blocks
+from bayesmf.updates.blocks import blocks, in_vectors
+
+STEPS, PAIRS = 2, 2  # of Newton's method for a surrogate, and of passes that draw from it
 
 
 def split(view: View, U: Array, V: Array, stream: Stream) -> tuple[Array, Array]:
@@ -44,3 +47,20 @@ def factor_sums(view: View, V: Array, threads: int, weights: Array | None = None
 
     _threads.run(block, blocks(view, V.shape[1], V.shape[1]), threads)
     return out
+
+
+def draw_rows(
+    view: View, U: Array, V: Array, shape: Array, rate: Array, exposures: Array | None,
+    stream: Stream,
+) -> None:  # fmt: skip
+    """Draw U (n, K) in place given V, under a gamma prior; a row may stay as it was."""
+    key, V = stream.key(), in_vectors(V)
+    _threads.run(
+        lambda start, stop: draw_count_rows(
+            start, stop, key, U, V, view.indptr, view.indices, view.values, exposures,
+            shape, rate, STEPS, PAIRS,
+        ),
+        blocks(view, 8 * U.shape[1], 40 * U.shape[1]),
+        stream.threads,
+        joined=True,
+    )  # fmt: skip

@@ -19,10 +19,20 @@ import numpy as np
 from bayesmf import _threads
 from bayesmf.data.observed import View
 from bayesmf.kernels.entries import draw_entries_dense, draw_entries_sparse, width
+from bayesmf.kernels.nonnegative import draw_nonnegative_rows
 from bayesmf.kernels.rows import draw_rows, squared_errors
 from bayesmf.streams import Array, Stream
-from bayesmf.updates.blocks import Gram, Noise, Roots, blocks, in_vectors, workspace
-from bayesmf.updates.terms import EntryTerms, RowTerms, VolumeTerms
+from bayesmf.updates.blocks import (
+    PASSES,
+    ROWS,
+    Gram,
+    Noise,
+    Roots,
+    blocks,
+    in_vectors,
+    workspace,
+)
+from bayesmf.updates.terms import EntryTerms, NonnegativeTerms, RowTerms, VolumeTerms
 from bayesmf.updates.volume import draw_beside, draw_volume_rows
 
 
@@ -54,7 +64,7 @@ def draw_side(
     view: View,
     U: Array,
     V: Array,
-    terms: RowTerms | EntryTerms | VolumeTerms,
+    terms: RowTerms | EntryTerms | NonnegativeTerms | VolumeTerms,
     tau: float,
     stream: Stream,
     errors: bool = False,
@@ -73,7 +83,9 @@ def draw_side(
         return _draw_entries(view, U, V, roots, terms, noise, stream)
     if isinstance(terms, RowTerms):
         return _draw_rows(view, U, V, roots, terms, noise, stream, errors)
-    if beside is not None:
+    if isinstance(terms, NonnegativeTerms):
+        _draw_nonnegative(view, U, V, roots, terms, noise, stream)
+    elif beside is not None:
         draw_beside(view, U, V, roots, beside, terms, noise, stream)
     else:
         draw_volume_rows(view, U, V, roots, terms, noise, stream)
@@ -117,6 +129,23 @@ def _draw_entries(
     bounds = blocks(view, 4 * U.shape[1], 32 * U.shape[1])
     _threads.run(block, bounds, stream.threads, joined=True)
     return errors
+
+
+def _draw_nonnegative(
+    view: View, U: Array, V: Array, roots: Roots, terms: NonnegativeTerms, noise: Noise,
+    stream: Stream,
+) -> None:  # fmt: skip
+    key, gram, K = stream.key(), Gram(view, V, roots), U.shape[1]
+
+    def block(start: int, stop: int) -> None:
+        size = min(ROWS, stop - start)
+        packed, rhs = np.empty((size, K * (K + 1) // 2)), np.empty((size, K))
+        for first in range(start, stop, ROWS):
+            last = min(first + ROWS, stop)
+            gram.block(first, last, packed, rhs)
+            draw_nonnegative_rows(first, last, key, U, packed, rhs, *noise, *terms, PASSES)
+
+    _threads.run(block, gram.bounds(), stream.threads, joined=True)
 
 
 def row_errors(view: View, U: Array, V: Array, threads: int, weights: SideWeights = EVEN) -> Array:

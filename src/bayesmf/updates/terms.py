@@ -26,12 +26,18 @@ class RowTerms(NamedTuple):
 
 
 class EntryTerms(NamedTuple):
-    """Entries in turn: precision and linear term; the rest of the row adds -coupling * its sum."""
+    """Entries in turn: precision and linear term."""
 
     precision: Array
     linear: Array
-    coupling: float
-    nonnegative: bool
+
+
+class NonnegativeTerms(NamedTuple):
+    """Entries x >= 0 in turn, several times over; the rest of the row adds -coupling * its sum."""
+
+    precision: Array
+    linear: Array
+    coupling: float = 0.0
 
 
 class VolumeTerms(NamedTuple):

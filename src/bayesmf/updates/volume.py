@@ -12,11 +12,9 @@ from bayesmf import _threads
 from bayesmf.data.observed import View
 from bayesmf.kernels.volume import draw_singular, draw_volume, volume_workspace
 from bayesmf.streams import Array, Stream
-from bayesmf.updates.blocks import Gram, Noise, Roots
+from bayesmf.updates.blocks import PASSES, ROWS, Gram, Noise, Roots
 from bayesmf.updates.moments import adjugate, directions, inverse_moments, whitened
 from bayesmf.updates.terms import VolumeTerms
-
-_ROWS = 256  # whose Gram matrices one thread keeps at a time
 
 
 class VolumeRows:
@@ -48,7 +46,7 @@ class VolumeRows:
             if row == stop:
                 return
             T, weights = directions(self.U, row)
-            own = packed[row - first], rhs[row - first], self.tau, *self.terms
+            own = packed[row - first], rhs[row - first], self.tau, *self.terms, PASSES
             draw_singular(row, self.key, self.U, T, weights, *adjugate(T, weights), *own)
             self._refresh()
             row += 1
@@ -63,7 +61,7 @@ class VolumeRows:
                 U, W = Y, None
                 data = *self._in_coordinates(T, packed, rhs), 1.0, self.terms.log_gamma, 0.0
         end, self._log_det = draw_volume(
-            row, stop, self.key, U, Y, W, self._P, self._log_det, *data, *self._workspace
+            row, stop, self.key, U, Y, W, self._P, self._log_det, *data, PASSES, *self._workspace
         )
         if U is not self.U:
             self.U[row:end] = _row_by_row(Y[row:end], T.T)
@@ -110,7 +108,7 @@ def draw_volume_rows(
     sums = _Sums(gram, noise)
     rows = VolumeRows(U, terms, sums.tau, stream.key())
     # Many blocks, because the last of them is drawn by one thread alone.
-    bounds = gram.bounds(32) if stream.threads > 1 else [*range(0, view.n, _ROWS), view.n]
+    bounds = gram.bounds(32) if stream.threads > 1 else [*range(0, view.n, ROWS), view.n]
     waiting = deque([*pairwise(bounds), (view.n, view.n)])  # the last is never done
     done: dict[tuple[int, int], tuple[Array, Array]] = {}
     drawing = threading.Lock()
@@ -141,7 +139,7 @@ def draw_beside(
     def block(start: int, stop: int) -> None:
         packed, rhs = sums.block(start, stop)
         for i in range(start, stop):
-            own = packed[i - start], rhs[i - start], sums.tau, *terms
+            own = packed[i - start], rhs[i - start], sums.tau, *terms, PASSES
             draw_singular(i, key, U, T, weights, B, c, *own)
 
     _threads.run(block, gram.bounds(), stream.threads)
