@@ -102,6 +102,10 @@ PARTS = {
     "ranks": Part(
         "whether the automatic rank is right", pages=("docs/defaults.md",)
     ),
+    "census": Part(
+        "whether chains agree, in two source trees", takes=("other", "models", "data"),
+        data=("ccle", "methylation", "gdsc", "movielens"), pages=("docs/mixing.md",),
+    ),
     "units": Part("whether the units of the data matter", pages=("docs/defaults.md",)),
     "verdicts": Part(
         "whether the verdict on a run is right", takes=("models",), pages=("docs/defaults.md",)

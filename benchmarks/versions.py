@@ -36,6 +36,21 @@ DATA, RANKS, STARTS = ("gdsc", "movielens"), (5, 20), 3
 Found = list[dict[str, Any]]
 
 
+def write_matrix(X: Any, path: Path) -> str:
+    """Write a matrix for processes of other trees, and return its path."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    rows, cols, values = X.triples()
+    np.savez(path, rows=rows, cols=cols, values=values, shape=X.shape)
+    return str(path)
+
+
+def read_matrix(path: str) -> Any:
+    """Read what `write_matrix` wrote, with the package of this process."""
+    with np.load(path) as file:
+        *triples, shape = (file[key] for key in ("rows", "cols", "values", "shape"))
+    return bayesmf.ObservedMatrix.from_triples(*triples, tuple(shape.tolist()))
+
+
 def serve() -> None:
     """Say which tree this is; then answer requests by the figures of one more batch.
 
@@ -47,9 +62,7 @@ def serve() -> None:
     for line in sys.stdin:
         path, *case = json.loads(line)
         if path not in matrices:
-            with np.load(path) as file:
-                *triples, shape = (file[key] for key in ("rows", "cols", "values", "shape"))
-            matrices[path] = bayesmf.ObservedMatrix.from_triples(*triples, tuple(shape.tolist()))
+            matrices[path] = read_matrix(path)
         if line not in timers:
             timers[line] = PresetTimer(matrices[path], *case)  # warms up
         timers[line].round()
@@ -71,10 +84,13 @@ class Tree(NamedTuple):
 
 
 @contextmanager
-def tree(source: Path) -> Iterator[Tree]:
-    """Start a process of a source tree; it ends when it gets no more requests."""
+def tree(source: Path, module: str = "benchmarks.versions") -> Iterator[Tree]:
+    """Start a process of a source tree, which serves the requests of a module until there are none.
+
+    The first thing it says is which package it has, and the presets of that.
+    """
     environment = {"PYTHONPATH": str(source.resolve())}
-    command = [sys.executable, "-c", "from benchmarks.versions import serve; serve()"]
+    command = [sys.executable, "-c", f"from {module} import serve; serve()"]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     with subprocess.Popen(command, cwd=ROOT, env=os.environ | environment, **pipes) as process:
         file, presets = json.loads(process.stdout.readline())
@@ -166,9 +182,7 @@ def part(options: Options) -> dict[str, Any]:
     ):
         trees = {"old": old, "new": new}
         for dataset in datasets:
-            path = os.path.join(folder, f"{dataset.name}.npz")
-            rows, cols, values = dataset.X.triples()
-            np.savez(path, rows=rows, cols=cols, values=values, shape=dataset.X.shape)
+            path = write_matrix(dataset.X, Path(folder) / f"{dataset.name}.npz")
             for rank in options.ranks or (RANKS[:1] if options.quick else RANKS):
                 found += sweeps(dataset, rank, trees, path, options)
         commits = {name: commit_of(source.resolve().parent) for name, source in sources.items()}
