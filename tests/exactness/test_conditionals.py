@@ -269,7 +269,7 @@ MUTATIONS = {
         "factors", "GGGU", entries, "step", lambda d_g, *_: (d_g[0], 0.99 * d_g[1])
     ),
     "kernel of nonnegative rows: other entries counted less": Mutation(
-        "kernels", "GEE", nonnegative, "_subtract",
+        "kernels", "GEE", nonnegative, "subtract_row",
         lambda _, x, A, k, linear: linear.__iadd__(0.01 * x * A[k]),
     ),
     "kernel of rows without the Laplace variances": Mutation(

@@ -304,7 +304,7 @@ MUTATIONS = {
     "nonnegative rows: sign of the coupling": ("GL21", "dense", False, rebuilt(
         nonnegative, "= coupling + noise", "= -coupling + noise")),
     "nonnegative rows: other entries as they were before": ("GEE", "dense", False, rebuilt(
-        nonnegative, "_subtract(new - x[k],", "_subtract(0.0 * x[k],")),
+        nonnegative, "subtract_row(new - x[k],", "subtract_row(0.0 * x[k],")),
     "nonnegative rows: precision of the prior left out": ("GTT", "sparse", False, rebuilt(
         nonnegative, "math.sqrt(p[a] + noise", "math.sqrt(noise")),
     "nonnegative rows: sign of the linear term lost": ("GEG", "dense", False, rebuilt(

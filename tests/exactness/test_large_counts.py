@@ -6,6 +6,7 @@ from unittest import mock
 import numpy as np
 import pytest
 
+from bayesmf import ObservedMatrix, sample
 from bayesmf.kernels import poisson
 from bayesmf.likelihoods import counts
 from bayesmf.streams import Stream, seed_words
@@ -153,10 +154,27 @@ def test_exposures_belong_to_the_gain(monkeypatch, whole, verdict):
     verdict.rejects(JOINT, name, result.rejected, str(result))
 
 
+@pytest.mark.parametrize("name", ["PGG", "PGGG", "NGG"])
+def test_draws_do_not_depend_on_threads_or_stops(name):
+    rng = np.random.default_rng(0)
+    R = rng.poisson(rng.gamma(2.0, 1.0, (60, 2)) @ rng.gamma(2.0, 1.0, (2, 50))).astype(float)
+    R[rng.random(R.shape) < 0.3] = np.nan
+    X = ObservedMatrix.of(R)
+    assert counts.are_large(X, 3)
+    options = {"chains": 2, "keep": "all", "random_state": 3, "scale_move": False}
+    one, two = (sample(X, name, 3, burn_in=35, draws=20, n_jobs=n, **options) for n in (1, 4))
+    np.testing.assert_array_equal(one.draws["U"], two.draws["U"])
+    first = sample(X, name, 3, burn_in=30, draws=7, **options)
+    rest = sample(X, name, 3, burn_in=0, draws=18, **options, init=first)
+    np.testing.assert_array_equal(rest.draws["V"], one.draws["V"][:, 2:])
+    still = np.all(one.draws["U"][:, 1:] == one.draws["U"][:, :-1], axis=3)
+    assert 0 < still.mean() < 0.5  # some rows are rejected, most are not
+
+
 def test_small_counts_and_short_rows_are_split():
     s = Setup(CASES["PGG"], DATA["dense, K = 3"])
     assert not counts.are_large(s.X, 3)
-    tall = replace(s.X, rows=replace(s.X.rows, values=1000 * s.X.rows.values))
+    tall = ObservedMatrix.of(1000 * s.X.to_array())
     assert not counts.are_large(tall, 3)  # rows of eleven entries
     assert counts.are_large(tall, 1)
     fit = mock.Mock(X=tall, U=np.ones((8, 1)), V=np.ones((11, 1)))

@@ -160,8 +160,8 @@ class _Recorder:
         if report.when != "call":
             return
         notes = dict(report.user_properties).get("verdicts", [])
-        record = {"test": report.nodeid, "passed": report.passed, "seconds": report.duration}
-        self._append(record | {"notes": notes})
+        record = {"test": report.nodeid, "passed": report.passed, "skipped": report.skipped}
+        self._append(record | {"seconds": report.duration, "notes": notes})
         if self._bar is not None:
             self._bar.update()
 

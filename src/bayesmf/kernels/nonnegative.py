@@ -28,7 +28,7 @@ def draw_entry(s, root, b, spread):
 
 
 @kernel
-def _subtract(x, A, k, linear):
+def subtract_row(x, A, k, linear):
     """Subtract x times row k of A."""
     w = A.shape[1]
     for a in range(0, w, LANES):
@@ -45,11 +45,11 @@ def draw_nonnegative(s, x, A, roots, linear, spread, passes):
     """
     K = x.shape[0]
     for k in range(K):
-        _subtract(x[k], A, k, linear)
+        subtract_row(x[k], A, k, linear)
     for _ in range(passes):
         for k in range(K):
             new = draw_entry(s, roots[k], linear[k], spread)
-            _subtract(new - x[k], A, k, linear)
+            subtract_row(new - x[k], A, k, linear)
             x[k] = new
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from bayesmf.kernels.cells import longest_row
 from bayesmf.kernels.compile import kernel
 from bayesmf.kernels.linalg import TILE, padded, project, sum_gram
-from bayesmf.kernels.nonnegative import _subtract, draw_entry
+from bayesmf.kernels.nonnegative import draw_entry, subtract_row
 from bayesmf.kernels.random import exponential, seed_stream
 from bayesmf.kernels.vectors import LANES, at, load, plus_product, product, splat, store, total
 
@@ -69,11 +69,11 @@ def _descend(x, A, diagonal, linear, passes):
     """Move x >= 0 towards the mode, entry by entry; the linear term becomes linear - A x."""
     K = diagonal.shape[0]
     for k in range(K):
-        _subtract(x[k], A, k, linear)
+        subtract_row(x[k], A, k, linear)
     for _ in range(passes):
         for k in range(K):
             new = max(linear[k], 0.0) / diagonal[k] if diagonal[k] > 0.0 else 0.0
-            _subtract(new - x[k], A, k, linear)
+            subtract_row(new - x[k], A, k, linear)
             x[k] = new
 
 
@@ -142,13 +142,13 @@ def propose(s, x, A, diagonal, h, linear, pairs):
     K = diagonal.shape[0]
     linear[:] = h
     for k in range(K):
-        _subtract(x[k], A, k, linear)
+        subtract_row(x[k], A, k, linear)
     before = _half_form(x, diagonal, h, linear)
     for turn in range(2 * pairs):
         for step in range(K):
             k = step if turn % 2 == 0 else K - 1 - step
             new = draw_entry(s, math.sqrt(diagonal[k]), linear[k], 1.0)
-            _subtract(new - x[k], A, k, linear)
+            subtract_row(new - x[k], A, k, linear)
             x[k] = new
     return _half_form(x, diagonal, h, linear) - before
 

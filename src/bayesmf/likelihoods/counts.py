@@ -30,8 +30,11 @@ _LARGE, _LONG = 2.0, 4  # mean count, and entries of a middling row per factor, 
 
 def are_large(X: ObservedMatrix, rank: int) -> bool:
     """Whether rows and columns have counts enough for a normal surrogate."""
-    long = all(np.median(view.counts) >= _LONG * rank for view in (X.rows, X.cols))
-    return long and X.mean >= _LARGE
+    if "middling" not in X.rows.cache:
+        lengths = [float(np.median(view.counts)) for view in (X.rows, X.cols)]
+        X.rows.cache["middling"] = min(lengths), X.mean
+    length, mean = X.rows.cache["middling"]
+    return length >= _LONG * rank and mean >= _LARGE
 
 
 @dataclass(frozen=True)
