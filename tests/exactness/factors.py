@@ -16,7 +16,7 @@ from bayesmf.priors import (
 from bayesmf.streams import Stream, seed_words
 from bayesmf.updates import moments, normal
 from bayesmf.updates import volume as volume_updates
-from bayesmf.updates.blocks import PASSES, Gram
+from bayesmf.updates.blocks import Gram, row_passes
 from bayesmf.updates.counts import split as split_counts
 from bayesmf.updates.terms import EntryTerms, NonnegativeTerms, RowTerms, VolumeTerms
 from tests.exactness.ratios import Setup, moved_entries, some_rows, with_factors
@@ -210,8 +210,9 @@ class Draws:
 
     def draw_entry(self, s, root, b, spread) -> float:
         """One entry of a nonnegative row, in one of the passes over it."""
-        n, K = self.X.shape
-        i, _, k = np.unravel_index(self.calls, (n, PASSES, K))
+        K = self.X.shape[1]
+        ends = K * np.cumsum(row_passes(self.side.view, K))
+        i, k = int(np.searchsorted(ends, self.calls, side="right")), self.calls % K
         density = lambda x: (b * x - 0.5 * (root * x) ** 2) / spread**2  # noqa: E731
         return float(self.move((i, k), density, True))
 
@@ -245,7 +246,9 @@ def check_kernels(s: Setup) -> None:
             continue
         draws.run()
         one_by_one = prior.nonnegative and not isinstance(prior, Volume)
-        assert draws.calls == (PASSES * draws.X.size if one_by_one else len(draws.X))
+        n, K = draws.X.shape
+        drawn = K * row_passes(draws.side.view, K).sum() if one_by_one else n
+        assert draws.calls == drawn
         if isinstance(prior, Volume) and s.data.rank > 1:
             Draws(s, index).run(lambda X: (np.ones((X.shape[1],) * 2), np.nan))
 

@@ -23,7 +23,6 @@ from bayesmf.priors import (
 )
 from bayesmf.priors.hyperpriors import ARD, GammaRate, InverseGaussian, TruncatedNormalHyper
 from bayesmf.streams import Stream
-from bayesmf.updates.blocks import PASSES
 
 
 class Row:
@@ -188,7 +187,8 @@ def draw_entries(row, side, i, F, r, tau):
     """The entries of a row in turn, each with the residual rebuilt from scratch."""
     x = side.X[i]
     terms = entry_terms(side, i)
-    for k in list(range(side.K)) * (PASSES if side.prior.nonnegative else 1):
+    passes = min(max(2, 1 + len(r) // (5 * side.K)), 6) if side.prior.nonnegative else 1
+    for k in list(range(side.K)) * passes:
         p, b = terms(k)
         residual = r - F @ x
         p = p + tau * np.sum(F[:, k] ** 2)

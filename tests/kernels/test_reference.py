@@ -207,7 +207,7 @@ def volume_case(n, K, rank, seed=0, m=9):
 
 def draw_volume(key, X, packed, rhs, tau, *terms):
     """Draw all rows of X."""
-    rows = VolumeRows(X, VolumeTerms(*terms), tau, key)
+    rows = VolumeRows(X, VolumeTerms(*terms), tau, key, np.full(len(X), 2))
     rows.draw(0, len(X), packed, rhs)
 
 

@@ -60,7 +60,8 @@ def draw_nonnegative_rows(
     """Draw rows start..stop of U (n, K) in place; packed and rhs are their Gram step.
 
     precision and linear (1 or n, K) are the prior's terms per entry; ``coupling`` adds
-    -coupling * (sum of the row's other entries) to the linear term.
+    -coupling * (sum of the row's other entries) to the linear term; ``passes`` (n,) says how often
+    a row is gone over.
     """
     K = U.shape[1]
     A, h = np.zeros((K, padded(K, LANES))), np.zeros(padded(K, LANES))
@@ -78,4 +79,4 @@ def draw_nonnegative_rows(
             roots[a] = math.sqrt(p[a] + noise * G[position])
             position += 1
         seed_stream(key, i, s)
-        draw_nonnegative(s, U[i], A, roots, h, 1.0, passes)
+        draw_nonnegative(s, U[i], A, roots, h, 1.0, passes[i])

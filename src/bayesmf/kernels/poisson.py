@@ -1,10 +1,11 @@
 """Rows of large counts drawn whole: a normal surrogate proposes, the Poisson law decides.
 
-About the fit that Newton steps find for a row, its log density sum r log(v^T x) - theta v^T x is
+About the fit that least squares find for a row, its log density sum r log(v^T x) - theta v^T x is
 nearly quadratic where counts are large: there a surrogate exp(h^T x - x^T A x / 2) on x >= 0 is
 drawn from by passes over the entries, forwards and then backwards, which leave it unchanged and
-are reversible. The new row is accepted with the ratio of density to surrogate (Liu, 2001, section
-9.4.3). The surrogate follows from the data and the other side alone, never from the present row.
+are reversible. The new row is accepted with the ratio of density to surrogate (the surrogate
+transition method; Liu, 2001). The surrogate follows from the data and the other side alone, never
+from the present row.
 """
 
 from __future__ import annotations

@@ -154,8 +154,8 @@ def draw_volume(
 
     It ends at stop, or at a row without which U^T U is singular in doubles (``draw_singular``).
     packed and rhs are the Gram step's of the last rows up to stop. The prior is
-    exp(-gamma det(U^T U) - ridge |U|^2 / 2), on U >= 0 if ``inverse`` is None; a row is then drawn
-    in so many ``passes``. Y is U W^T, or U
+    exp(-gamma det(U^T U) - ridge |U|^2 / 2), on U >= 0 if ``inverse`` is None; ``passes`` (n,)
+    says how often a row is then gone over. Y is U W^T, or U
     itself if W is None, and P is (Y^T Y)^-1; both are kept so. With K = 1, P and log_det have no
     use. The last seven arguments are the ``volume_workspace``. No code is compiled for what None
     rules out.
@@ -174,7 +174,7 @@ def draw_volume(
         scale = assemble(A, linear, C, c, packed[i - first], rhs[i - first], tau, ridge)
         seed_stream(key, i, s)
         if inverse is None:
-            _draw_entries(s, U[i], A, linear, z, 0.5 * scale, passes)
+            _draw_entries(s, U[i], A, linear, z, 0.5 * scale, passes[i])
         else:
             _draw_real(s, A, linear, inverse, z, math.exp(-0.5 * scale))
             for k in range(K):
@@ -204,7 +204,7 @@ def draw_singular(
     seed_stream(key, i, s)
     if nonnegative:
         scale = assemble(A, linear, B, log_gamma + c, source, g, tau, ridge)
-        _draw_entries(s, U[i], A, linear, np.empty(K), 0.5 * scale, passes)
+        _draw_entries(s, U[i], A, linear, np.empty(K), 0.5 * scale, passes[i])
         return
     assemble_singular(A, linear, T, weights, source, g, tau, log_gamma, ridge)
     _draw_real(s, A, linear, np.empty(K), np.empty(K), 1.0)

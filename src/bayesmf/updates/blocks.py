@@ -15,7 +15,7 @@ from bayesmf.kernels.vectors import LANES
 from bayesmf.streams import Array
 
 ROWS = 256  # whose Gram matrices one thread keeps at a time
-PASSES = 4  # over the entries of a nonnegative row
+LEAST, MOST = 2, 6  # passes over the entries of a nonnegative row
 _SMALL = 1_000_000  # operations below which a second thread costs more than it saves
 
 _local = threading.local()
@@ -49,6 +49,16 @@ def missing_entries(view: View) -> tuple[Array, Array]:
         indptr = np.append(0, (m - view.counts).cumsum())
         view.cache["missing"] = indptr, (np.flatnonzero(view.mask == 0.0) % m).astype(np.int32)
     return view.cache["missing"]
+
+
+def row_passes(view: View, K: int) -> Array:
+    """How often to go over the K entries of each nonnegative row (n,).
+
+    As often as costs about what its data cost: the more of them, the closer entries are tied.
+    """
+    if ("passes", K) not in view.cache:
+        view.cache["passes", K] = np.clip(1 + view.counts // (5 * K), LEAST, MOST)
+    return view.cache["passes", K]
 
 
 def blocks(

@@ -11,7 +11,7 @@ from bayesmf.kernels.poisson import draw_count_rows
 from bayesmf.streams import Array, Stream
 from bayesmf.updates.blocks import blocks, in_vectors
 
-STEPS, PAIRS = 2, 2  # of Newton's method for a surrogate, and of passes that draw from it
+STEPS, PAIRS = 1, 2  # of Newton's method for a surrogate, and of passes that draw from it
 
 
 def split(view: View, U: Array, V: Array, stream: Stream) -> tuple[Array, Array]:

@@ -23,13 +23,13 @@ from bayesmf.kernels.nonnegative import draw_nonnegative_rows
 from bayesmf.kernels.rows import draw_rows, squared_errors
 from bayesmf.streams import Array, Stream
 from bayesmf.updates.blocks import (
-    PASSES,
     ROWS,
     Gram,
     Noise,
     Roots,
     blocks,
     in_vectors,
+    row_passes,
     workspace,
 )
 from bayesmf.updates.terms import EntryTerms, NonnegativeTerms, RowTerms, VolumeTerms
@@ -136,6 +136,7 @@ def _draw_nonnegative(
     stream: Stream,
 ) -> None:  # fmt: skip
     key, gram, K = stream.key(), Gram(view, V, roots), U.shape[1]
+    passes = row_passes(view, K)
 
     def block(start: int, stop: int) -> None:
         size = min(ROWS, stop - start)
@@ -143,7 +144,7 @@ def _draw_nonnegative(
         for first in range(start, stop, ROWS):
             last = min(first + ROWS, stop)
             gram.block(first, last, packed, rhs)
-            draw_nonnegative_rows(first, last, key, U, packed, rhs, *noise, *terms, PASSES)
+            draw_nonnegative_rows(first, last, key, U, packed, rhs, *noise, *terms, passes)
 
     _threads.run(block, gram.bounds(), stream.threads, joined=True)
 
