@@ -27,6 +27,7 @@ LADDER = (1, 2, 3, 5, 8, 12, 20, 30)  # candidates, where nobody names any
 _PARTS, _MANY = 8, 20_000  # one part is held out; entries from which on one part is enough
 _BURN_IN, _DRAWS = 60, 90  # sweeps of a short chain
 _CLEARLY = 0.995  # times an error: a smaller one is better by more than chance
+_NEAR = 1.015  # times the best error: so near that chance may decide which is better
 _HARMLESS = 1.02  # times the best error: factors that are not needed, but do no harm
 _MIDDLE = 8  # the step of the ladder that is tried first
 _PATIENCE = 2  # steps up that may bring nothing
@@ -72,8 +73,8 @@ def automatic(
     """The rank, and the model among some, that predict held-out entries best.
 
     An eighth of the entries is held out, twice if there are few, and short chains predict them at
-    the ranks of `LADDER`: from the middle up, until two in a row bring nothing, and then down, if
-    the middle was not too low, until one is worse. The smallest rank whose error is as good as the
+    the ranks of `LADDER`: from the middle up, until two in a row bring nothing, and then down,
+    as long as that is not clearly worse. The smallest rank whose error is as good as the
     best one's is then found between two steps; but a table of few rows or columns gets
     as many factors as it has of these, unless fewer are clearly better: idle factors are harmless,
     and a few entries tell ranks apart by chance. The other models are tried at this rank, and must
@@ -179,7 +180,7 @@ def _climb(error: Callable[[int], float], most: int) -> dict[int, float]:
         if idle == _PATIENCE:
             break
     for above, rank in pairwise(steps[start::-1]):
-        if errors[above] * _CLEARLY > min(errors.values()):
+        if errors[above] > _NEAR * min(errors.values()):
             break
         errors[rank] = error(rank)
     return errors

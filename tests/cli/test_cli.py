@@ -142,7 +142,7 @@ def test_the_same_seed_gives_the_same_files_and_none_a_new_one(here, capsys):
     ("options", "words"),
     [
         (["--model", "PGG"], ["Poisson noise", "too few draws to tell"]),
-        (["--rank", "auto"], ["Note: Chosen by entries held out: rank ", " (errors by rank 1: "]),
+        (["--rank", "auto"], ["Note: Chosen by entries held out: rank ", " (errors by rank "]),
         (["--biases", "--thin", "2", "--chains", "1"], ["1 x 8 draws"]),
         (["--model", "GGGW", "--set", "W0=[[2,0],[0,1]]", "--set", "nu0=none"], ["GGGW"]),
         (["--model", "GLLI", "--set", "reading=rate"], ["GLLI"]),

@@ -109,7 +109,7 @@ MUTATIONS = {
     ),
     "volume: sign of the other entries": (
         "GVnG",
-        rebuilt(volume, "b -= A[k, c]", "b += A[k, c]"),
+        rebuilt(volume, "draw_nonnegative(s, x, A,", "draw_nonnegative(s, x, -A,"),
     ),
     "GGG precision halved": ("GGG", patched(Normal, "terms", half_precision)),
 }

@@ -32,7 +32,7 @@ def are_large(X: ObservedMatrix, rank: int) -> bool:
     """Whether rows and columns have counts enough for a normal surrogate."""
     if "middling" not in X.rows.cache:
         lengths = [float(np.median(view.counts)) for view in (X.rows, X.cols)]
-        X.rows.cache["middling"] = min(lengths), X.mean
+        X.rows.cache["middling"] = min(lengths), X.mean if X.n_observed else 0.0
     length, mean = X.rows.cache["middling"]
     return length >= _LONG * rank and mean >= _LARGE
 
@@ -55,10 +55,11 @@ class Poisson(Likelihood):
     def working(self, fit: Fit, own: Values, stream: Stream) -> CountData | LargeCounts:
         """The split, drawn once for both half-sweeps; in most sweeps of large counts there is none.
 
-        Which it is depends on the data and the number of the sweep alone.
+        Which it is depends on the data and the number of the sweep alone. New rows, which a kept
+        draw of the columns may find anywhere, are always split.
         """
-        whole = stream.sweep > _SPLIT_FIRST and stream.sweep % _SPLIT_EVERY != 0
-        if whole and are_large(fit.X, fit.U.shape[1]):
+        late = stream.sweep > _SPLIT_FIRST and stream.sweep % _SPLIT_EVERY != 0
+        if late and fit.settled and are_large(fit.X, fit.U.shape[1]):
             return LargeCounts(fit.X)
         return CountData(fit.X, counts.split(fit.X.rows, fit.U, fit.V, stream))
 

@@ -138,7 +138,7 @@ class _Rows:
         beside = None
         if self.model.biases:
             beside = at["bias.mean"] + self.effects, at["bias.cols"]
-        return Fit(self.X, side.U, side.V, beside=beside)
+        return Fit(self.X, side.U, side.V, beside=beside, settled=False)
 
     def _without_biases(self, at: Values, side: Side, noise: Values, stream: Stream) -> Working:
         """Draw the rows' effects, and return the working data less all biases."""
