@@ -43,9 +43,19 @@ class Stream:
     model, so a (seed, chain, sweep) determines every draw, whatever the number of threads.
     """
 
-    def __init__(self, seed: Array, chain: int = 0, sweep: int = 0, threads: int = 1) -> None:
+    def __init__(
+        self, seed: Array, chain: int = 0, sweep: int = 0, threads: int = 1, goes_on: bool = True
+    ) -> None:
         self.seed, self.chain, self.sweep, self.threads = seed, chain, sweep, threads
+        self.goes_on = goes_on  # from the sweep before, rather than from anywhere
         self._site = 0
+
+    def is_between(self, every: int, first: int = 0) -> bool:
+        """Whether moves may lean on other sweeps: in all but the first and each ``every``-th.
+
+        That depends on the number of the sweep alone, never on the state.
+        """
+        return self.goes_on and self.sweep > first and self.sweep % every != 0
 
     def key(self) -> Array:
         """Key of the next site: its streams are then told apart by their row."""

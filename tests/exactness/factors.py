@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import product
 from unittest import mock
 
 import numpy as np
@@ -153,8 +154,9 @@ class Draws:
     The kernels run as Python, so that precisions and linear terms are those of the real draws.
     """
 
-    def __init__(self, s: Setup, index: int) -> None:
+    def __init__(self, s: Setup, index: int, sweep: int = 0) -> None:
         self.s, self.index, self.calls = s, index, 0
+        self.stream = Stream(seed_words(0), sweep=sweep)
         self.side = s.problem.side(s.state.copy(), index)
         self.X, self.basis = self.side.U, np.eye(s.data.rank)
         self.T = self.basis  # x = T y for the row that is being drawn
@@ -204,17 +206,20 @@ class Draws:
         factor = np.triu(U[:K, :K], 1).T + np.diag(1 / inverse)
         h[:K] = self.solved(factor, h[:K].copy(), spread)
 
-    def draw_entries(self, s, x, A, h, roots, half, passes) -> None:
+    def draw_entries(self, s, x, A, h, roots, half, passes, mirrored) -> None:
         A, h = A[: x.size, : x.size], h[: x.size]
         x[:] = self.move(self.calls, lambda x: np.exp(2 * half) * quadratic(x, A, h), True)
 
     def draw_entry(self, s, root, b, spread) -> float:
         """One entry of a nonnegative row, in one of the passes over it."""
         K = self.X.shape[1]
-        ends = K * np.cumsum(row_passes(self.side.view, K))
+        ends = K * np.cumsum(row_passes(self.side.view, K, self.stream).counts)
         i, k = int(np.searchsorted(ends, self.calls, side="right")), self.calls % K
         density = lambda x: (b * x - 0.5 * (root * x) ** 2) / spread**2  # noqa: E731
         return float(self.move((i, k), density, True))
+
+    def mirror_entry(self, s, root, b, spread, x) -> float:
+        return self.draw_entry(s, root, b, spread)
 
     def run(self, inverse_moments: Callable = moments.inverse_moments) -> None:
         names = ("draw_rows", "draw_nonnegative_rows")
@@ -231,23 +236,26 @@ class Draws:
                 nonnegative,
                 draw_nonnegative=nonnegative.draw_nonnegative.py_func,
                 draw_entry=self.draw_entry,
+                mirror_entry=self.mirror_entry,
             ),
             mock.patch.multiple(volume, **last),
         ):
-            self.s.work.draw(self.side, Stream(seed_words(0)))
+            self.s.work.draw(self.side, self.stream)
 
 
 def check_kernels(s: Setup) -> None:
     """Real-valued entries are left out: `check_factors` goes through their residuals."""
-    for index in (0, 1):
-        draws = Draws(s, index)
+    for index, sweep in product((0, 1), (0, 1)):
+        draws = Draws(s, index, sweep)
         prior = draws.side.prior
-        if getattr(prior, "update", "rows") == "entries":
+        if getattr(prior, "update", "rows") == "entries" or (sweep and not prior.nonnegative):
             continue
         draws.run()
         one_by_one = prior.nonnegative and not isinstance(prior, Volume)
         n, K = draws.X.shape
-        drawn = K * row_passes(draws.side.view, K).sum() if one_by_one else n
+        passes = row_passes(draws.side.view, K, draws.stream)
+        drawn = K * passes.counts.sum() if one_by_one else n
+        assert passes.mirrored == bool(sweep)
         assert draws.calls == drawn
         if isinstance(prior, Volume) and s.data.rank > 1:
             Draws(s, index).run(lambda X: (np.ones((X.shape[1],) * 2), np.nan))

@@ -309,6 +309,10 @@ MUTATIONS = {
         nonnegative, "math.sqrt(p[a] + noise", "math.sqrt(noise")),
     "nonnegative rows: sign of the linear term lost": ("GEG", "dense", False, rebuilt(
         nonnegative, "truncated_excess(s, -b", "truncated_excess(s, abs(b)")),
+    "nonnegative rows: mirrored beyond the mean": ("GTT", "dense", False, rebuilt(
+        nonnegative, "twice = 2.0 *", "twice = 2.4 *")),
+    "nonnegative rows: mirrored points drawn from the mean on": ("GTT", "dense", False, rebuilt(
+        nonnegative, "return twice + spread", "return 0.5 * twice + spread")),
     "counts: the last factor gets nothing": ("PGGG", "dense", False, rebuilt(
         counts, "for k in range(K - 1):", "for k in range(K - 2):")),
     "noise: sum over K entries of a row": ("GGG", "dense", False, patched(

@@ -3,6 +3,11 @@
 The data of a row enter through the Gram step alone, so that a pass over its K entries costs some
 K^2 operations, however many observations it has. Where factors overlap the entries of a row are
 correlated, and one pass would leave them almost where it found them.
+
+A pass may mirror entries instead of drawing them: each goes to the other side of its mean given the
+others, as far from it as it was, if that is not below zero. The density there is the same, so the
+move leaves the distribution as it is, and in turns with draws it takes both sides along slow
+directions step by step where draws would walk at random (overrelaxation; Adler, 1981).
 """
 
 from __future__ import annotations
@@ -28,6 +33,21 @@ def draw_entry(s, root, b, spread):
 
 
 @kernel
+def mirror_entry(s, root, b, spread, x):
+    """Move x >= 0 so that the density of `draw_entry` stays: mirror it, or draw it.
+
+    With a positive mean the points up to twice the mean are mirrored, and one beyond is drawn anew
+    among those beyond; with any other mean there is nothing to mirror.
+    """
+    if not (root > 0.0 and b > 0.0):
+        return draw_entry(s, root, b, spread)
+    twice = 2.0 * (b / root) / root
+    if x <= twice:
+        return twice - x
+    return twice + spread / root * truncated_excess(s, b / (root * spread))
+
+
+@kernel
 def subtract_row(x, A, k, linear):
     """Subtract x times row k of A."""
     w = A.shape[1]
@@ -36,8 +56,8 @@ def subtract_row(x, A, k, linear):
 
 
 @kernel
-def draw_nonnegative(s, x, A, roots, linear, spread, passes):
-    """Draw the entries of x >= 0 (K,) in turn, ``passes`` times.
+def draw_nonnegative(s, x, A, roots, linear, spread, passes, mirrored):
+    """Draw, or mirror, the entries of x >= 0 (K,) in turn, ``passes`` times.
 
     The density is proportional to exp((linear^T x - x^T (A + R^2) x / 2) / spread^2), R being the
     diagonal matrix of ``roots`` (K,). A (K, whole vectors) is symmetric, with zeros on its diagonal
@@ -48,20 +68,23 @@ def draw_nonnegative(s, x, A, roots, linear, spread, passes):
         subtract_row(x[k], A, k, linear)
     for _ in range(passes):
         for k in range(K):
-            new = draw_entry(s, roots[k], linear[k], spread)
+            if mirrored:
+                new = mirror_entry(s, roots[k], linear[k], spread, x[k])
+            else:
+                new = draw_entry(s, roots[k], linear[k], spread)
             subtract_row(new - x[k], A, k, linear)
             x[k] = new
 
 
 @kernel
 def draw_nonnegative_rows(
-    start, stop, key, U, packed, rhs, tau, own, precision, linear, coupling, passes
+    start, stop, key, U, packed, rhs, tau, own, precision, linear, coupling, passes, mirrored
 ):
     """Draw rows start..stop of U (n, K) in place; packed and rhs are their Gram step.
 
     precision and linear (1 or n, K) are the prior's terms per entry; ``coupling`` adds
     -coupling * (sum of the row's other entries) to the linear term; ``passes`` (n,) says how often
-    a row is gone over.
+    a row is gone over, ``mirrored`` how.
     """
     K = U.shape[1]
     A, h = np.zeros((K, padded(K, LANES))), np.zeros(padded(K, LANES))
@@ -79,4 +102,4 @@ def draw_nonnegative_rows(
             roots[a] = math.sqrt(p[a] + noise * G[position])
             position += 1
         seed_stream(key, i, s)
-        draw_nonnegative(s, U[i], A, roots, h, 1.0, passes[i])
+        draw_nonnegative(s, U[i], A, roots, h, 1.0, passes[i], mirrored)

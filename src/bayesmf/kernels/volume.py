@@ -44,14 +44,14 @@ def rank_one(P, u, sign, B, q):
 
 
 @kernel
-def _draw_entries(s, x, A, linear, roots, half_log_scale, passes):
+def _draw_entries(s, x, A, linear, roots, half_log_scale, passes, mirrored):
     """Draw the entries of x >= 0 in turn; precision and linear term lack a factor e^(2 half).
 
     ``roots`` (K,) is there to work in.
     """
     for k in range(x.shape[0]):
         roots[k], A[k, k] = math.sqrt(max(A[k, k], 1e-300)), 0.0
-    draw_nonnegative(s, x, A, roots, linear, math.exp(-half_log_scale), passes)
+    draw_nonnegative(s, x, A, roots, linear, math.exp(-half_log_scale), passes, mirrored)
 
 
 @kernel
@@ -147,7 +147,7 @@ def volume_workspace(K, nonnegative):
 
 @kernel
 def draw_volume(
-    start, stop, key, U, Y, W, P, log_det, packed, rhs, tau, log_gamma, ridge, passes,
+    start, stop, key, U, Y, W, P, log_det, packed, rhs, tau, log_gamma, ridge, passes, mirrored,
     A, B, C, linear, z, s, inverse,
 ):  # fmt: skip
     """Draw rows of U (n, K) in turn, from start on; return where it ended, and log det U^T U there.
@@ -155,7 +155,7 @@ def draw_volume(
     It ends at stop, or at a row without which U^T U is singular in doubles (``draw_singular``).
     packed and rhs are the Gram step's of the last rows up to stop. The prior is
     exp(-gamma det(U^T U) - ridge |U|^2 / 2), on U >= 0 if ``inverse`` is None; ``passes`` (n,)
-    says how often a row is then gone over. Y is U W^T, or U
+    says how often a row is then gone over, ``mirrored`` how. Y is U W^T, or U
     itself if W is None, and P is (Y^T Y)^-1; both are kept so. With K = 1, P and log_det have no
     use. The last seven arguments are the ``volume_workspace``. No code is compiled for what None
     rules out.
@@ -174,7 +174,7 @@ def draw_volume(
         scale = assemble(A, linear, C, c, packed[i - first], rhs[i - first], tau, ridge)
         seed_stream(key, i, s)
         if inverse is None:
-            _draw_entries(s, U[i], A, linear, z, 0.5 * scale, passes[i])
+            _draw_entries(s, U[i], A, linear, z, 0.5 * scale, passes[i], mirrored)
         else:
             _draw_real(s, A, linear, inverse, z, math.exp(-0.5 * scale))
             for k in range(K):
@@ -191,7 +191,7 @@ def draw_volume(
 
 @kernel
 def draw_singular(
-    i, key, U, T, weights, B, c, source, g, tau, log_gamma, ridge, nonnegative, passes
+    i, key, U, T, weights, B, c, source, g, tau, log_gamma, ridge, nonnegative, passes, mirrored
 ):
     """Draw row i of U, whatever the other rows are.
 
@@ -204,7 +204,7 @@ def draw_singular(
     seed_stream(key, i, s)
     if nonnegative:
         scale = assemble(A, linear, B, log_gamma + c, source, g, tau, ridge)
-        _draw_entries(s, U[i], A, linear, np.empty(K), 0.5 * scale, passes[i])
+        _draw_entries(s, U[i], A, linear, np.empty(K), 0.5 * scale, passes[i], mirrored)
         return
     assemble_singular(A, linear, T, weights, source, g, tau, log_gamma, ridge)
     _draw_real(s, A, linear, np.empty(K), np.empty(K), 1.0)

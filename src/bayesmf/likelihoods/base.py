@@ -98,7 +98,6 @@ class Fit:
     errors: Array | None = None  # weighted sums of squared residuals of the columns, once known
     weights: Weights = Weights()
     beside: tuple[Array, Array] | None = None  # of rows and of columns: added to the product
-    settled: bool = True  # whether the rows are those of the chain, which V was drawn beside
     _means: Array | None = field(default=None, repr=False)
 
     @property

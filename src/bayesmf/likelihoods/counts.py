@@ -58,8 +58,8 @@ class Poisson(Likelihood):
         Which it is depends on the data and the number of the sweep alone. New rows, which a kept
         draw of the columns may find anywhere, are always split.
         """
-        late = stream.sweep > _SPLIT_FIRST and stream.sweep % _SPLIT_EVERY != 0
-        if late and fit.settled and are_large(fit.X, fit.U.shape[1]):
+        whole = stream.is_between(_SPLIT_EVERY, _SPLIT_FIRST)
+        if whole and are_large(fit.X, fit.U.shape[1]):
             return LargeCounts(fit.X)
         return CountData(fit.X, counts.split(fit.X.rows, fit.U, fit.V, stream))
 

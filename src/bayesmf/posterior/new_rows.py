@@ -74,7 +74,7 @@ def draw_new_rows(posterior: Posterior, X: ObservedMatrix, threads: int = 1) -> 
         seed, rows = seed_words(words), None
         for d in range(draws):
             at = {name: values[c, d] for name, values in kept.items()}
-            stream = Stream(seed, c, d, threads)
+            stream = Stream(seed, c, d, threads, goes_on=False)
             rows = _Rows(posterior.model, X, at, stream) if rows is None else rows
             with np.errstate(under="ignore"):
                 rows.step(at, stream, _FIRST if d == 0 else _LATER)
@@ -138,7 +138,7 @@ class _Rows:
         beside = None
         if self.model.biases:
             beside = at["bias.mean"] + self.effects, at["bias.cols"]
-        return Fit(self.X, side.U, side.V, beside=beside, settled=False)
+        return Fit(self.X, side.U, side.V, beside=beside)
 
     def _without_biases(self, at: Values, side: Side, noise: Values, stream: Stream) -> Working:
         """Draw the rows' effects, and return the working data less all biases."""

@@ -12,10 +12,12 @@ from bayesmf.data.observed import View
 from bayesmf.kernels.linalg import TILE, sum_gram
 from bayesmf.kernels.rows import gram_rows, row_workspace
 from bayesmf.kernels.vectors import LANES
-from bayesmf.streams import Array
+from bayesmf.streams import Array, Stream
 
 ROWS = 256  # whose Gram matrices one thread keeps at a time
-LEAST, MOST = 2, 6  # passes over the entries of a nonnegative row
+_LEAST, _MOST = 2, 6  # passes that draw the entries of a nonnegative row
+_SHORT, _MIRRORED = 1, 3  # passes that mirror them; odd, or the last would undo the one before
+_DRAW_EVERY = 8  # sweeps, of which one draws them
 _SMALL = 1_000_000  # operations below which a second thread costs more than it saves
 
 _local = threading.local()
@@ -51,14 +53,28 @@ def missing_entries(view: View) -> tuple[Array, Array]:
     return view.cache["missing"]
 
 
-def row_passes(view: View, K: int) -> Array:
-    """How often to go over the K entries of each nonnegative row (n,).
+class Passes(NamedTuple):
+    """How often to go over the K entries of each nonnegative row (n,), and whether to mirror."""
 
-    As often as costs about what its data cost: the more of them, the closer entries are tied.
+    counts: Array
+    mirrored: bool
+
+
+def row_passes(view: View, K: int, stream: Stream) -> Passes:
+    """Passes of one half-sweep over nonnegative rows.
+
+    As many as cost about what the data of a row cost: the more of them, the closer entries are
+    tied. Seven sweeps of eight mirror: from the first on, because a chain that mirrors loses its
+    height slowly and looks around before it settles.
     """
-    if ("passes", K) not in view.cache:
-        view.cache["passes", K] = np.clip(1 + view.counts // (5 * K), LEAST, MOST)
-    return view.cache["passes", K]
+    mirrored = stream.is_between(_DRAW_EVERY)
+    if ("passes", K, mirrored) not in view.cache:
+        if mirrored:
+            counts = np.where(view.counts >= 10 * K, _MIRRORED, _SHORT)
+        else:
+            counts = np.clip(1 + view.counts // (5 * K), _LEAST, _MOST)
+        view.cache["passes", K, mirrored] = Passes(counts, mirrored)
+    return view.cache["passes", K, mirrored]
 
 
 def blocks(

@@ -136,7 +136,7 @@ def _draw_nonnegative(
     stream: Stream,
 ) -> None:  # fmt: skip
     key, gram, K = stream.key(), Gram(view, V, roots), U.shape[1]
-    passes = row_passes(view, K)
+    passes = row_passes(view, K, stream)
 
     def block(start: int, stop: int) -> None:
         size = min(ROWS, stop - start)
@@ -144,7 +144,7 @@ def _draw_nonnegative(
         for first in range(start, stop, ROWS):
             last = min(first + ROWS, stop)
             gram.block(first, last, packed, rhs)
-            draw_nonnegative_rows(first, last, key, U, packed, rhs, *noise, *terms, passes)
+            draw_nonnegative_rows(first, last, key, U, packed, rhs, *noise, *terms, *passes)
 
     _threads.run(block, gram.bounds(), stream.threads, joined=True)
 
