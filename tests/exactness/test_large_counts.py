@@ -75,17 +75,22 @@ def surrogate(own, steps=2):
     return A, diagonal, h
 
 
+@pytest.mark.parametrize("mirrored", [False, True])
 @pytest.mark.parametrize("name", NAMES)
-def test_proposals_are_from_the_surrogate_and_reversible(name):
+def test_proposals_are_from_the_surrogate_and_reversible(name, mirrored):
     s = Setup({**CASES, **LIKELIHOODS}[name], DATA["dense, K = 3"])
     own, K = row(s, 0, 0), 3
     A, diagonal, h = surrogate(own)
     whole = A[:, :K] + np.diag(diagonal)
     x = padded(s.state.U[0], own[0])
     visited, begin = [], x[:K].copy()
+    orders = [[*range(K)] * 4, [*reversed(range(K))] * 4] if mirrored else []
+    orders += [[*range(K), *reversed(range(K))] * 2] * (not mirrored)
+    order = []
 
-    def draw_entry(_, root, b, spread):
-        k = (*range(K), *reversed(range(K)))[len(visited) % (2 * K)]
+    def draw_entry(_, root, b, spread, old=None):
+        k = order[len(visited)]
+        assert old is None or (mirrored and old == x[k])
         others = np.delete(np.arange(K), k)
         assert root**2 == pytest.approx(whole[k, k]) and spread == 1.0
         expected = h[k] - whole[k, others] @ x[:K][others]
@@ -93,11 +98,19 @@ def test_proposals_are_from_the_surrogate_and_reversible(name):
         visited.append(k)
         return s.rng.gamma(2.0)
 
-    with mock.patch.object(poisson, "draw_entry", draw_entry):
-        gain = poisson.propose.py_func(None, x, A, diagonal, h, np.zeros_like(h), 2)
-    assert visited == visited[::-1] and len(visited) == 4 * K
-    form = [float(h[:K] @ z - 0.5 * z @ whole @ z) for z in (begin, x[:K])]
-    assert gain == pytest.approx(form[1] - form[0], rel=1e-9, abs=1e-8)
+    for backwards, order in enumerate(orders):
+        visited.clear()
+        x[:K] = begin
+        with mock.patch.multiple(
+            poisson, draw_entry=draw_entry, mirror_entry=draw_entry,
+            uniform=lambda _, backwards=backwards: 0.7 - 0.4 * backwards,
+        ):  # fmt: skip
+            own_way = None, x, A, diagonal, h, np.zeros_like(h), 4, mirrored
+            gain = poisson.propose.py_func(*own_way)
+        assert visited == order
+        form = [float(h[:K] @ z - 0.5 * z @ whole @ z) for z in (begin, x[:K])]
+        assert gain == pytest.approx(form[1] - form[0], rel=1e-9, abs=1e-8)
+    assert sorted(orders) == sorted(order[::-1] for order in orders)  # each way as likely as back
 
 
 def test_the_surrogate_has_the_slope_of_the_log_density_at_large_counts():

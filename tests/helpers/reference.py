@@ -131,7 +131,8 @@ def sweep(problem, state):
         if counts:
             draw_gammas(side, other.X, parts[number], stream.key())
         else:
-            draw_gaussians(side, other.X, float(state.noise["noise_precision"]), stream.key())
+            tau = float(state.noise["noise_precision"])
+            draw_gaussians(side, other.X, tau, stream.key(), stream.sweep % 8 != 0)
     if shared:
         shared["relevance"] = draw_relevance([rows, cols], stream.key())
 
@@ -149,13 +150,13 @@ def sweep(problem, state):
 # Factors under a Gaussian likelihood
 
 
-def draw_gaussians(side, F, tau, key):
+def draw_gaussians(side, F, tau, key, mirrored):
     """Rows in turn; the volume prior of a row depends on the rows drawn before it."""
     prior = side.prior
     for i in range(side.n):
         row, seen = Row(key, i), ~np.isnan(side.R[i])
         if prior.nonnegative or getattr(prior, "update", "rows") == "entries":
-            draw_entries(row, side, i, F[seen], side.R[i, seen], tau)
+            draw_entries(row, side, i, F[seen], side.R[i, seen], tau, mirrored)
         else:
             draw_row(row, side, i, F[seen], side.R[i, seen], tau)
 
@@ -183,17 +184,26 @@ def row_terms(side, i):
     return volume_precision(side, i), zero
 
 
-def draw_entries(row, side, i, F, r, tau):
+def draw_entries(row, side, i, F, r, tau, mirrored):
     """The entries of a row in turn, each with the residual rebuilt from scratch."""
     x = side.X[i]
     terms = entry_terms(side, i)
-    passes = min(max(2, 1 + len(r) // (5 * side.K)), 6) if side.prior.nonnegative else 1
-    for k in list(range(side.K)) * passes:
+    passes = 3 if len(r) >= 10 * side.K else 1
+    if not mirrored:
+        passes = min(max(2, 1 + len(r) // (5 * side.K)), 6)
+    for k in list(range(side.K)) * (passes if side.prior.nonnegative else 1):
         p, b = terms(k)
         residual = r - F @ x
         p = p + tau * np.sum(F[:, k] ** 2)
         b = b + tau * np.sum((residual + x[k] * F[:, k]) * F[:, k])
-        x[k] = row.truncated(p, b) if side.prior.nonnegative else b / p + row.normal() / np.sqrt(p)
+        if not side.prior.nonnegative:
+            x[k] = b / p + row.normal() / np.sqrt(p)
+        elif not mirrored or b <= 0:
+            x[k] = row.truncated(p, b)
+        elif x[k] <= 2 * b / p:
+            x[k] = 2 * b / p - x[k]
+        else:  # beyond, where the same density begins with the slope -b
+            x[k] = 2 * b / p + row.truncated(p, -b)
 
 
 def entry_terms(side, i):

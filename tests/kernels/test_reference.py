@@ -34,7 +34,7 @@ from bayesmf.sampler.start import initial_state
 from bayesmf.sampler.sweep import sweep
 from bayesmf.streams import Stream, seed_words
 from bayesmf.updates import moments
-from bayesmf.updates.blocks import Gram
+from bayesmf.updates.blocks import Gram, Passes
 from bayesmf.updates.normal import draw_side, row_errors
 from bayesmf.updates.terms import RowTerms, VolumeTerms
 from bayesmf.updates.volume import VolumeRows
@@ -207,7 +207,7 @@ def volume_case(n, K, rank, seed=0, m=9):
 
 def draw_volume(key, X, packed, rhs, tau, *terms):
     """Draw all rows of X."""
-    rows = VolumeRows(X, VolumeTerms(*terms), tau, key, np.full(len(X), 2))
+    rows = VolumeRows(X, VolumeTerms(*terms), tau, key, Passes(np.full(len(X), 2), False))
     rows.draw(0, len(X), packed, rhs)
 
 

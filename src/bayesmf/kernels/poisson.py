@@ -17,8 +17,8 @@ import numpy as np
 from bayesmf.kernels.cells import longest_row
 from bayesmf.kernels.compile import kernel
 from bayesmf.kernels.linalg import TILE, padded, project, sum_gram
-from bayesmf.kernels.nonnegative import draw_entry, subtract_row
-from bayesmf.kernels.random import exponential, seed_stream
+from bayesmf.kernels.nonnegative import draw_entry, mirror_entry, subtract_row
+from bayesmf.kernels.random import exponential, seed_stream, uniform
 from bayesmf.kernels.vectors import LANES, at, load, plus_product, product, splat, store, total
 
 _SEARCH, _REFINE = 30, 10  # passes of a search for the mode: the first one, and after a Newton step
@@ -134,21 +134,28 @@ def _half_form(x, diagonal, h, linear):
 
 
 @kernel
-def propose(s, x, A, diagonal, h, linear, pairs):
+def propose(s, x, A, diagonal, h, linear, passes, mirrored):
     """Move x by passes over its entries that leave the surrogate unchanged; return its log gain.
 
-    Each pair is a pass forwards and one backwards, so that the whole is reversible. ``linear`` is
-    there to work in.
+    The whole is reversible. Passes that draw go forwards and backwards by turns, and there is an
+    even number of them; those that mirror, which would undo each other, all go one way, either with
+    probability 1/2. ``linear`` is there to work in.
     """
     K = diagonal.shape[0]
     linear[:] = h
     for k in range(K):
         subtract_row(x[k], A, k, linear)
     before = _half_form(x, diagonal, h, linear)
-    for turn in range(2 * pairs):
+    way = mirrored and uniform(s) < 0.5
+    for turn in range(passes):
+        backwards = way if mirrored else turn % 2 == 1
         for step in range(K):
-            k = step if turn % 2 == 0 else K - 1 - step
-            new = draw_entry(s, math.sqrt(diagonal[k]), linear[k], 1.0)
+            k = K - 1 - step if backwards else step
+            root = math.sqrt(diagonal[k])
+            if mirrored:
+                new = mirror_entry(s, root, linear[k], 1.0, x[k])
+            else:
+                new = draw_entry(s, root, linear[k], 1.0)
             subtract_row(new - x[k], A, k, linear)
             x[k] = new
     return _half_form(x, diagonal, h, linear) - before
@@ -156,7 +163,7 @@ def propose(s, x, A, diagonal, h, linear, pairs):
 
 @kernel
 def draw_count_rows(
-    start, stop, key, U, V, indptr, indices, values, exposures, shape, rate, steps, pairs
+    start, stop, key, U, V, indptr, indices, values, exposures, shape, rate, steps, passes, mirrored
 ):
     """Draw rows start..stop of U (n, K) in place, each accepted or left as it was.
 
@@ -182,7 +189,7 @@ def draw_count_rows(
         for k in range(K):
             x[k] = y[k] = U[i, k]
         seed_stream(key, i, s)
-        surrogate = propose(s, y, A, diagonal, h, linear, pairs)
+        surrogate = propose(s, y, A, diagonal, h, linear, passes, mirrored)
         gain = log_density_gain(F, n, counts, theta, a, b, x, y, work)
         if gain - surrogate >= -exponential(s):  # never if it is not a number
             for k in range(K):

@@ -11,7 +11,9 @@ from bayesmf.kernels.poisson import draw_count_rows
 from bayesmf.streams import Array, Stream
 from bayesmf.updates.blocks import blocks, in_vectors
 
-STEPS, PAIRS = 1, 2  # of Newton's method for a surrogate, and of passes that draw from it
+_STEPS = 1  # of Newton's method for a surrogate
+_DRAWN, _MIRRORED = 4, 3  # passes that draw from it, or mirror in it
+_DRAW_EVERY = 4  # sweeps, of which one draws
 
 
 def split(view: View, U: Array, V: Array, stream: Stream) -> tuple[Array, Array]:
@@ -54,11 +56,12 @@ def draw_rows(
     stream: Stream,
 ) -> None:  # fmt: skip
     """Draw U (n, K) in place given V, under a gamma prior; a row may stay as it was."""
-    key, V = stream.key(), in_vectors(V)
+    key, V, mirrored = stream.key(), in_vectors(V), stream.is_between(_DRAW_EVERY)
+    passes = _MIRRORED if mirrored else _DRAWN
     _threads.run(
         lambda start, stop: draw_count_rows(
             start, stop, key, U, V, view.indptr, view.indices, view.values, exposures,
-            shape, rate, STEPS, PAIRS,
+            shape, rate, _STEPS, passes, mirrored,
         ),
         blocks(view, 8 * U.shape[1], 40 * U.shape[1]),
         stream.threads,
