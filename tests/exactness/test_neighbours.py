@@ -29,12 +29,15 @@ def equal_rows(kind):
 
 
 def draws(name, kind):
-    """The first factor of every row in repeated half-sweeps from one state (repeats, rows)."""
+    """The first factor of every row in repeated half-sweeps from one state (repeats, rows).
+
+    Their numbers are those of sweeps that draw; mirrored, equal rows would stay equal.
+    """
     problem = Problem.of(equal_rows(kind), preset(name), 2)
     state = initial_state(problem, "data", 0)
     state.U[:] = state.U[0]
     likelihood, found = problem.model.likelihood, []
-    for sweep in range(REPEATS):
+    for sweep in range(0, 8 * REPEATS, 8):
         now, stream = state.copy(), Stream(seed_words(seeded()), 0, sweep)
         working = likelihood.working(Fit(problem.X, now.U, now.V), now.noise, stream)
         if isinstance(working, CountData):  # factors follow from the split by draws of their own
