@@ -11,10 +11,10 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from bayesmf import PRESETS, compare
+from bayesmf import compare
 from bayesmf.metrics import mse
 from bayesmf.splits import holdout
-from benchmarks.common import Dataset, facts, fitted, load_real, say
+from benchmarks.common import Dataset, facts, load_real, say
 from benchmarks.report import Options, claim, table
 
 TOLERANCE, MINUTES = 1.02, 10
@@ -27,20 +27,18 @@ def measure(dataset: Dataset, quick: bool) -> dict[str, Any]:
     say(dataset.name)
     train, test = holdout(dataset.X, 0.1, random_state=0)
     begin = time.perf_counter()
-    found = compare(train, n_jobs=2, scale="none", **(QUICK if quick else {}))
+    found = compare(train, n_jobs=2, **(QUICK if quick else {}))
     minutes = (time.perf_counter() - begin) / 60
-    sweeps = 5 if quick else 500
     standings, held = {}, {}
     for standing in found.standings:
-        model, rank = standing.model, standing.rank
-        if model in PRESETS:
-            mf = fitted(train, model, rank, draws=sweeps, burn_in=sweeps, chains=2)
-            held[model] = mse(test[2], mf.predict(test[0], test[1]))
-            standings[model] = (rank, standing.mse, standing.status)
+        if "baseline" not in standing.status:
+            predicted = found.fit(standing.model).predict(test[0], test[1])
+            held[standing.model] = mse(test[2], predicted)
+            standings[standing.model] = (standing.rank, standing.mse, standing.status)
     best = min(held, key=held.__getitem__)
-    ratio = held[found.best_model_] / held[best]
+    ratio = held[found.best_] / held[best]
     return {
-        "minutes": minutes, "recommended": found.best_model_, "rank": found.best_rank_,
+        "minutes": minutes, "recommended": found.best_, "rank": found.best_rank_,
         "best": best, "ratio": ratio, "set aside": held,
         "met": ratio <= TOLERANCE and minutes <= MINUTES,
         "recommendation": found.recommendation, "standings": standings,

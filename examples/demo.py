@@ -32,9 +32,7 @@ def drugs(folder: Path) -> Path:
     data = load_drug_sensitivity()
     n, m = data.X.shape
     print(f"{data.title}: {n} {data.rows} x {m} {data.cols}, {data.X.density:.0%} observed.")
-    found = compare(
-        data.X, budget="quick", biases=True, scale="global", n_jobs=-1, progress=True
-    )  # fmt: skip
+    found = compare(data.X, budget="quick", scale="global", n_jobs=-1, progress=True)
     print(found.table[["model", "rank", "folds", "mse", "mse_error", "status"]].to_string())
     print(found.recommendation)
     assert data.truth is not None

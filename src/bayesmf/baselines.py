@@ -15,7 +15,7 @@ from bayesmf import _threads
 from bayesmf._errors import DataError, ModelError, nearest, whole_number
 from bayesmf.data.cells import cell_arrays
 from bayesmf.data.observed import ObservedMatrix, View
-from bayesmf.data.offsets import averages
+from bayesmf.data.offsets import averages, fit_offsets
 from bayesmf.kernels.nmf import multiplicative_update
 from bayesmf.priors import distributions as dist
 from bayesmf.streams import Array, RandomState, Stream, seed_words
@@ -24,7 +24,7 @@ from bayesmf.updates.normal import row_errors
 
 _SMALLEST = 1e-12  # fits and sums below this are taken as this: 0 / 0 is never formed
 
-BASELINES = ("NMF", "row-average", "column-average", "grand-average")
+BASELINES = ("NMF", "row-average", "column-average", "effects", "grand-average")
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,8 +79,8 @@ def baseline(
         The matrix, in any form that `bayesmf.sample` takes.
     name
         "NMF" (Lee and Seung's multiplicative updates for the KL objective over the observed
-        entries), "row-average", "column-average" or "grand-average", with a hyphen, a space or an
-        underscore.
+        entries), "row-average", "column-average", "effects" (of rows and columns, added, by least
+        squares) or "grand-average", with a hyphen, a space or an underscore.
     n_components
         Rank; for NMF alone, as the next two.
     iterations
@@ -116,6 +116,9 @@ def baseline(
         U[:, 0] = averages(matrix.rows, np.zeros(matrix.shape[1]), matrix.mean)
     elif name == "column-average":
         V[:, 0] = averages(matrix.cols, np.zeros(matrix.shape[0]), matrix.mean)
+    elif name == "effects":
+        offsets = fit_offsets(matrix, "both")
+        U, V = np.column_stack([offsets.rows, U]), np.column_stack([V, offsets.cols])
     else:
         U *= matrix.mean
     error = row_errors(matrix.rows, U, V, 1).sum() / matrix.n_observed

@@ -504,6 +504,24 @@ def test_compare_writes_a_ranking_and_a_report(here, capsys):
     assert json.loads(capsys.readouterr().out)["best"] == record["best"]
 
 
+def test_compare_takes_options_of_models_limits_and_the_measure(here, capsys):
+    write("data.csv", small_matrix())
+    names = "gggw + noise cols, ggg + biases,effects"
+    options = ["--models", names, "--ranks", "1,2", "--budget", "quick", "--jobs", "1"]
+    options += ["--by", "density", "--upper", "20", "--row-labels", "yes", "--no-report"]
+    assert main(["compare", "data.csv", *options]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("Read 17 rows and 12 columns (labels of rows and columns), 148 entries")
+    record = json.loads((here / "data-compare" / "run.json").read_text())
+    assert record["by"] == "density" and not record["interrupted"]
+    found = {row["model"] for row in record["ranking"]}
+    assert found == {"GGGW + noise cols + limits", "GGG + limits + biases", "effects"}
+    assert "--upper 20" in record["command"] and "By log density" in record["recommendation"]
+    assert {"column", "skill", "coverage"} <= set(record["columns"][0])
+    assert (here / "data-compare" / "columns.csv").exists()
+    assert main(["report", "data-compare"]) == 0
+
+
 def test_a_report_of_a_fit(here, capsys):
     write("data.csv", small_matrix())
     assert main(["fit", "data.csv", *QUICK, "--center", "global", "--quiet"]) == 0

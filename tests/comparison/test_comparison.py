@@ -8,12 +8,30 @@ import time
 import numpy as np
 import pytest
 
-from bayesmf import Comparison, DataError, ModelError, ObservedMatrix, baseline, compare
-from bayesmf.comparison import race, trials
-from bayesmf.comparison.compare import _forbidden as forbidden
+from bayesmf import (
+    BayesianMF,
+    Comparison,
+    DataError,
+    Gaussian,
+    Model,
+    ModelError,
+    ObservedMatrix,
+    baseline,
+    compare,
+    preset,
+)
+from bayesmf.comparison import entrants, race, recorded, trials
+from bayesmf.comparison.entrants import Entrant
 from bayesmf.comparison.race import Lane
 from bayesmf.comparison.trials import LEVELS, Trial
 from bayesmf.metrics import mse
+from bayesmf.posterior.predictive import Predictive
+from bayesmf.priors import Normal
+
+
+def forbidden(X, names, transformation=None):
+    return entrants.forbidden(X, [Entrant(name) for name in names], {}, transformation)
+
 
 SMALL = {"ranks": [1, 2, 3], "budget": "quick", "folds": 3, "scale": "none"}
 
@@ -108,46 +126,228 @@ def test_a_matrix_without_entries_is_refused():
 # --- The race -----------------------------------------------------------------------------------
 
 
-def lane(errors, **more):
-    trial = Trial("x", more.pop("model", "GGG"), 0, 5, (1, 2), 10, 10)
-    results = [{"mse": e, "rank": 1, "inner": {"1": 1.0, "2": 2.0}, **more} for e in errors]
-    return Lane(trial, results)
+def trial(model="GGG", **more):
+    return Trial("x", Entrant(model), 0, 5, (1, 2), 10, 10, **more)
+
+
+def lane(errors, densities=None, model="GGG", short=False):
+    """Errors of folds, each the mean over eight groups that differ alike in all lanes."""
+    bumps = np.linspace(-0.2, 0.2, 8)
+    results = []
+    for k, e in enumerate(errors):
+        result = {"mse": e, "rank": 1, "inner": {"1": 1.0, "2": 2.0}}
+        if e is not None:
+            jitter = 0.01 * np.random.default_rng([k, int(1e4 * e)]).normal(size=8)
+            result["squares"] = (e + bumps + jitter - jitter.mean()).tolist()
+        if densities is not None:
+            result |= {"log_density": densities[k], "densities": (densities[k] + bumps).tolist()}
+        results.append(result)
+    return Lane(trial(model, short=short), results)
+
+
+def run_of(lanes, by="error"):
+    found = race.Race(None, {}, None, 1, None, by, lambda *_: None)
+    found.lanes = lanes
+    return found
 
 
 def test_those_that_cannot_win_are_stopped():
-    lanes = [lane([1.0 + 0.01 * k]) for k in range(4)] + [lane([1.2]), lane([1.4]), lane([None])]
-    race._stop(lanes, 1)
-    assert [x.stopped for x in lanes] == [False] * 5 + [True, True]
-    steady = [lane([1.0, 1.1, 0.9]) for _ in range(4)] + [
-        lane([1.1, 1.2, 1.01]),  # worse in every fold
-        lane([1.5, 0.9, 1.0]),  # worse in one
-        lane([1.001, 1.101, 0.901]),  # worse, but by nothing that matters
-    ]
-    race._stop(steady, 3)
-    assert [x.stopped for x in steady] == [False] * 4 + [True, False, False]
+    lanes = [lane([1.0]), lane([1.001]), lane([1.002]), lane([1.003]), lane([1.2]), lane([None])]
+    run_of(lanes)._stop()
+    assert [x.stopped for x in lanes] == [False] * 4 + [True, True]  # 1.003 is as good as 1.0
+    others = [lane([9.0], model=name) for name in ("NMF", "effects")]
+    run_of([*lanes[:3], *others])._stop()
+    assert not any(x.stopped for x in others)  # baselines are quick
 
 
 def test_ties_are_called_by_a_paired_test():
-    best, tie, worse = lane([1.0, 2.0, 3.0]), lane([1.1, 2.1, 2.9]), lane([1.2, 2.21, 3.19])
-    lost = lane([1.0, None, 1.0])
-    short = lane([9.0])
-    order = race.standings([worse, lost, short, tie, best], 3)
-    assert [s.status for s in order] == ["recommended", "tie", "worse", "failed", "stopped early"]
-    assert order[0].rank == 1 and np.isnan(order[4].mse_error)
+    best, tie = lane([1.0, 2.0, 3.0], [-1.0] * 3), lane([1.001, 2.0, 3.002], [-1.02] * 3)
+    spikes = lane([1.0001, 2.0, 3.0], [-3.0] * 3)  # as good on average, but with absurd intervals
+    worse, lost, short = lane([1.2, 2.2, 3.2], [-1.1] * 3), lane([1.0, None, 1.0]), lane([0.9])
+    order = race.standings([worse, lost, short, spikes, tie, best], "error")
+    assert [s.status for s, _ in order] == [
+        "recommended", "worse", "tie", "worse", "failed", "stopped early"
+    ]  # fmt: skip
+    assert [lane for _, lane in order][:3] == [best, spikes, tie]
+    assert order[0][0].rank == 1 and np.isnan(order[5][0].mse_error)
 
 
-def test_ranks_are_searched_upwards_until_they_get_worse(monkeypatch):
+def test_the_measure_decides():
+    """Between equal errors the density does, unless there is a clear difference."""
+    small = lane([1.0, 1.0], [-2.0, -2.0])
+    sure = lane([1.001, 1.002], [-1.0, -1.0])
+    surer = lane([1.5, 1.5], [-0.5, -0.5])
+    best = {by: race.standings([small, sure, surer], by)[0][1] for by in ("error", "density")}
+    assert best == {"error": sure, "density": surer}
+    for one, gap in ((small, 0.05), (sure, 0.01), (surer, 0.0)):
+        for result in one.results:
+            result["covered"] = [level - gap for level in LEVELS]
+    assert race.standings([small, sure, surer], "coverage")[0][1] is sure  # surer errs too much
+
+
+def test_ranks_are_walked_from_the_start_both_ways():
     tried = []
 
-    def error(trial, part, test, rank, size):
+    def error(rank):
         tried.append(rank)
-        return {1: 2.0, 2: 1.0, 3: 1.01, 5: 1.1, 8: 1.2, 12: 0.1}[rank]
+        return {1: 2.0, 2: 1.0, 3: 1.001, 5: 1.1, 8: 1.2, 12: 0.1}[rank]
 
-    monkeypatch.setattr(trials, "_quick_error", error)
-    trial = Trial("x", "GGG", 0, 3, (1, 2, 3, 5, 8, 12), 10, 10)
-    found = trials._search(trial, ObservedMatrix.of(matrix()))
-    assert tried == [1, 2, 3, 5, 8] and min(found, key=found.get) == 2
-    assert trials._search(Trial("x", "row-average", 0, 3, (1, 2), 10, 10), None) == {}
+    found = trials.walk((1, 2, 3, 5, 8, 12), 5, error)
+    assert tried == [5, 8, 3, 2, 1] and min(found, key=found.get) == 2
+    tried.clear()
+    found = trials.walk((1, 2, 3, 5, 8, 12), 3, error)
+    assert tried == [3, 5, 2, 1] and min(found, key=found.get) == 2
+    assert trials._search(trial("row-average"), {}, None) == {}
+
+
+# --- Words --------------------------------------------------------------------------------------
+
+
+def test_it_says_first_that_nothing_beats_an_average():
+    X = np.random.default_rng(0).normal(size=(30, 15))
+    found = compare(X, ["GGG", "GGGA", "row-average", "column-average"], [1, 2], budget="quick")
+    assert found.recommendation.startswith("No model beats the baseline")
+    assert "less than the best baseline" not in found.recommendation
+
+
+def test_one_model_has_no_others():
+    found = compare(matrix(), ["GGG"], [2], budget="quick")
+    assert "other" not in found.recommendation and "Use GGG with rank 2" in found.recommendation
+
+
+def test_columns_are_judged_one_by_one():
+    rng = np.random.default_rng(3)
+    X = matrix(noise=0.1, missing=0.2)
+    X[:, 4] = rng.normal(size=40)  # has nothing to do with the others
+    found = compare(X, ["GGG", "effects"], [2], budget="quick", scale="none")
+    worst, *_, best = found.columns()
+    assert worst.column == "4" and worst.skill < 0.1 and best.skill > 0.9
+    assert best.correlation > 0.95 and best.entries > 20 and 0.7 < best.coverage <= 1
+    assert "Column '4' is predicted hardly better" in found.recommendation
+    total = sum(column.mse * column.entries for column in found.columns())
+    assert total / sum(c.entries for c in found.columns()) == pytest.approx(
+        found.standings[0].mse, rel=0.05
+    )
+
+
+def test_models_of_ones_own_take_part_beside_names(tmp_path):
+    mine = Model(Gaussian(alpha=2.0), Normal(0.5), Normal(2.0), "mine")
+    options = {"ranks": [2], "budget": "quick", "store": tmp_path}
+    found = compare(matrix(), [mine, "ggg"], **options)
+    assert {s.model for s in found.standings} == {"mine", "GGG"}
+    other = compare(matrix(), [Model(Gaussian(), Normal(9.0), Normal(2.0), "mine")], **options)
+    assert other.standings[0].mse != next(s.mse for s in found.standings if s.model == "mine")
+    assert other.fit_best().posterior_.model.rows == Normal(9.0)
+
+
+def test_an_interrupt_keeps_what_is_known(monkeypatch):
+    seen = []
+
+    def progress(lanes, text):
+        seen.append(text)
+        if text.startswith("GGGA, fold 2"):
+            raise KeyboardInterrupt
+
+    found = compare(matrix(), ["GGG", "GGGA"], [2], budget="quick", progress=progress)
+    assert found.interrupted and found.recommendation.startswith("Stopped early")
+    assert any("to go" in text for text in seen)
+
+
+def test_the_race_tries_likelihoods_with_the_best_priors():
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(50, 2)) @ rng.normal(size=(2, 30))
+    X += rng.normal(size=X.shape) * 10 ** rng.uniform(-1.5, 0.5, 30)
+    X[rng.random(X.shape) < 0.2] = np.nan
+    found = compare(X, budget="quick", ranks=[1, 2, 3], scale="none", n_jobs=2)
+    names = {s.model for s in found.standings}
+    assert {"GGGW + noise both", "TGGW", "GGGW + biases", "effects", "GEG"} <= names
+    assert "noise" in found.best_ and ("cols" in found.best_ or "both" in found.best_)
+    assert any("noise" in name and not name[1:].startswith("GGW") for name in names)  # crossed
+    assert found.fit_best().posterior_.model.likelihood.cols
+    assert sum(s.folds == 3 and s.status != "baseline" for s in found.standings) <= 6
+
+
+# --- Who takes part -----------------------------------------------------------------------------
+
+
+def test_names_are_read_back_in_any_case():
+    names = ["ggga", "gvng", "tggw + noise BOTH", "GGGW + noise cols + log + biases", "row average"]
+    found, own = entrants.read(names)
+    assert [str(one) for one in found] == [
+        "GGGA", "GVnG", "TGGW + noise both", "GGGW + noise cols + log + biases", "row-average"
+    ]  # fmt: skip
+    assert own == {} and entrants.read([str(one) for one in found])[0] == found
+    model = preset("GGG", lambda_=2.0)
+    found, own = entrants.read(["GGG", model, Model(Gaussian(), Normal(1.0), Normal(2.0), "mine")])
+    assert [str(one) for one in found] == ["GGG", "GGG (own 1)", "mine"]
+    assert own["GGG (own 1)"].rows == model.rows
+
+
+@pytest.mark.parametrize(
+    ("values", "there", "not_there"),
+    [
+        (np.arange(60.0) - 30.5, {"GGGW + noise both", "TGGW", "GGGW + biases"}, {"OGGW", "BGG"}),
+        (np.arange(60) % 5 + 1.0, {"OGGW", "NGG", "OGGW + biases"}, {"BGG", "GGGW + limits"}),
+        (np.arange(60) % 2 * 1.0, {"BGG", "OGGW"}, {"NGG"}),
+        (np.exp(np.arange(60) / 10) + 0.01, {"GGGW + log", "GGGW + sqrt"}, {"GGGW + log1p"}),
+        (np.arange(60.0).clip(None, 40) + 0.5, {"GGGW + limits"}, {"OGGW"}),
+        (np.minimum(np.arange(60) % 12, 6) * 1.0, {"GGGW + limits", "OGGW"}, {"BGG"}),
+        (np.linspace(0.01, 0.99, 60), {"GGGW + logit"}, {"GGGW + log"}),
+    ],
+)
+def test_the_data_say_which_likelihoods_are_tried(values, there, not_there):
+    X = ObservedMatrix.of(np.random.default_rng(0).permutation(values).reshape(10, 6))
+    names = {str(one) for one in entrants.field(X, None, None)}
+    assert there <= names and not not_there & names
+    assert not any("biases" in str(one) for one in entrants.field(X, False, None))
+    assert "GLL + biases" in {str(one) for one in entrants.field(X, True, None)}
+
+
+def test_the_best_priors_meet_the_best_options():
+    order = [Entrant("GGGW", "cols"), Entrant("GLL"), Entrant("OGGW"), Entrant("TGGW"),
+             Entrant("GEE"), Entrant("GGGW"), Entrant("GGGW", "rows")]  # fmt: skip
+    assert [str(one) for one in entrants.crossed(order, Entrant("GGGW"))] == [
+        "GLL + noise cols", "GEE + noise cols", "TLL", "TEE"
+    ]  # fmt: skip
+
+
+def test_rounded_values_are_judged_by_probabilities():
+    """Those of all categories add up to one, whatever the law."""
+    X = np.random.default_rng(0).integers(1, 6, (30, 20)).astype(float)
+    matrix = ObservedMatrix.of(X)
+    assert recorded.resolution(matrix) == 1.0
+    assert recorded.resolution(ObservedMatrix.of(X / 100)) == 0.01
+    assert (
+        recorded.resolution(ObservedMatrix.of(np.random.default_rng(0).normal(size=X.shape)))
+        is None
+    )
+    cells = np.zeros(41, int), np.arange(41) % 20
+    for model in ("GGG", "TGGW"):
+        fit = BayesianMF(model, 2, draws=50, burn_in=50, random_state=0).fit(X)
+        predictive = Predictive.of(fit.posterior_, units=fit.units_)
+        same = cells[0], np.zeros(41, int)
+        logs = recorded.log_recorded(predictive, same, np.arange(-17.0, 24.0), 1.0)
+        assert np.exp(logs).sum() == pytest.approx(1.0, abs=2e-3)
+    limited = BayesianMF("GGG", 2, draws=50, burn_in=50, random_state=0).fit(X, upper=5)
+    predictive = Predictive.of(limited.posterior_, units=limited.units_)
+    logs = recorded.log_recorded(predictive, same, np.minimum(np.arange(-17.0, 24.0), 5.0), 1.0)
+    assert np.exp(logs[:23]).sum() == pytest.approx(1.0, abs=2e-3)
+
+
+@pytest.mark.parametrize("model", ["GGG", "PGG"])
+def test_shares_say_which_intervals_hold_a_value(model):
+    X = np.random.default_rng(0).poisson(5.0, (12, 9)).astype(float)
+    fit = BayesianMF(model, 2, draws=50, burn_in=50, random_state=0).fit(X)
+    predictive = Predictive.of(fit.posterior_, units=fit.units_)
+    cells = np.repeat(np.arange(12), 9), np.tile(np.arange(9), 12)
+    below, to = predictive.shares(cells, X.ravel())
+    assert (below <= to).all() and (below < to).all() == (model == "PGG")
+    for level in (0.3, 0.9):
+        low, high = predictive.quantiles([0.5 - level / 2, 0.5 + level / 2], cells)
+        inside = np.maximum(2 * below - 1, 1 - 2 * to) <= level
+        assert np.mean(inside == ((low <= X.ravel()) & (X.ravel() <= high))) > 0.97
+    some = cells[0][:5], cells[1][:5]  # a few cells, or all of them: two ways to the same means
+    np.testing.assert_allclose(predictive.means(cells)[:, :5], predictive.means(some), rtol=1e-12)
 
 
 # --- The data -----------------------------------------------------------------------------------

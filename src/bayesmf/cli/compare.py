@@ -7,9 +7,17 @@ import json
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from bayesmf.cli._tools import command, positive, words
+from bayesmf.cli import _known
+from bayesmf.cli._tools import READING, command, positive, words
+
+if TYPE_CHECKING:
+    from bayesmf.data.observed import ObservedMatrix
+
+
+_READ = [name[2:].replace("-", "_") for name in READING]
+_DECIDES = ("models", "by", "ranks", "folds", "budget", "scale", "transform", "seed")
 
 
 def add(commands: Any) -> None:
@@ -21,14 +29,31 @@ def add(commands: Any) -> None:
         "find the model and the rank that predict held-out entries of a matrix best",
         "Examples:\n"
         "  bayesmf compare ic50.csv\n"
-        "  bayesmf compare ratings.csv --long user,film,rating --models GGGA,GGGW,PGG\n"
-        "  bayesmf compare CCLE_IC50 --biases --budget thorough\n\n"
-        "Every model is judged on shared folds of the entries, its rank chosen inside each. Those\n"
-        "that fall behind are stopped. After Ctrl-C the same command goes on where it was.",
+        "  bayesmf compare ratings.csv --long user,film,rating --models GGGA,GGGW,OGGW\n"
+        "  bayesmf compare ic50.csv --models 'GGGW + noise cols, GGGW + noise cols + log, tggw'\n"
+        "  bayesmf compare CCLE_IC50 --by density --budget thorough\n\n"
+        "Every prior, and every likelihood, noise and transformation that suits the data, runs a\n"
+        "short chain; the best are judged on shared folds of the entries, their ranks chosen\n"
+        "inside each, until a paired test says that they cannot win. Ctrl-C ends it with what is\n"
+        "known by then, and the same command goes on where it was.",
     )
     parser.add_argument("data", metavar="DATA", help="a file, or the name of a known dataset")
-    parser.add_argument("--long", metavar="ROW,COL,VALUE", help="DATA is a table of triples")
-    parser.add_argument("--models", type=words, metavar="A,B", help="only these; default: all")
+    for name, about in READING.items():
+        parser.add_argument(name, **about)
+    parser.add_argument(
+        "--models",
+        type=words,
+        metavar="A,B",
+        help="only these, in capitals or not, with options after plus signs: noise rows, noise "
+        "cols, noise both, limits, log, log1p, logit, sqrt, rank, biases (default: all that suits)",
+    )
+    parser.add_argument(
+        "--by",
+        default="error",
+        choices=("error", "density", "coverage"),
+        help="what decides: mean squared error, and log density between equals (default); log "
+        "density; or coverage of intervals, among models that err little",
+    )
     parser.add_argument("--ranks", type=words, metavar="1,2,5", help="only these ranks")
     parser.add_argument("--folds", type=positive, metavar="N", help="number of folds")
     parser.add_argument(
@@ -37,7 +62,11 @@ def add(commands: Any) -> None:
         choices=("quick", "default", "thorough"),
         help="length of chains and number of folds",
     )
-    parser.add_argument("--biases", action="store_true", help="try every model with biases too")
+    parser.add_argument(
+        "--biases",
+        action=argparse.BooleanOptionalAction,
+        help="try every model with biases too, or none (default: those that try likelihoods)",
+    )
     parser.add_argument(
         "--scale",
         default="auto",
@@ -67,35 +96,54 @@ def _ranks(texts: list[str] | None) -> list[int] | None:
 
 def _compare(options: argparse.Namespace) -> int:
     from bayesmf.comparison.compare import compare
+    from bayesmf.comparison.entrants import read as read_names
+    from bayesmf.data.inspection import inspect
     from bayesmf.reading import read_matrix
 
     _asked(options)  # bad options are refused before the file is read
-    X = read_matrix(options.data, long=options.long)
+    read_names(options.models or [])
+    X = read_matrix(options.data, long=options.long, labels=options.row_labels)
+    X, limits = _known.with_errors(X, vars(options)), _known.limits(X, vars(options))
+    if not (options.quiet or options.json):
+        print("\n".join([_read(X), *inspect(X)]))
     folder = Path(options.output or f"{Path(options.data).name.partition('.')[0]}-compare")
     begin = time.perf_counter()
     found = compare(
-        X, **_asked(options), n_jobs=options.jobs, dask=options.dask, store=folder / "trials",
-        progress=not (options.quiet or options.json),
+        X, **_asked(options), **limits, n_jobs=options.jobs, dask=options.dask,
+        store=folder / "trials", progress=not (options.quiet or options.json),
     )  # fmt: skip
     seconds = time.perf_counter() - begin
     written = _write(found, folder, options, seconds)
     if options.json:
         print(json.dumps(_record(found, options, seconds), indent=1))
-        return 0
+        return 130 if found.interrupted else 0
     if not options.quiet:
         _print(found)
     print(found.recommendation)
     if not options.quiet:
         print(f"Written: {', '.join(str(path) for path in written)}.", file=sys.stderr)
-    return 0
+    return 130 if found.interrupted else 0
+
+
+def _read(X: ObservedMatrix) -> str:
+    """What was read."""
+    labels = [name for name, known in (("rows", X.row_labels), ("columns", X.col_labels))
+              if known is not None]  # fmt: skip
+    values = X.rows.values
+    named = f"labels of {' and '.join(labels)}" if labels else "no labels"
+    return (
+        f"Read {X.shape[0]} rows and {X.shape[1]} columns ({named}), {X.n_observed} entries "
+        f"({X.n_observed / (X.shape[0] * X.shape[1]):.0%}) from {values.min():.4g} to "
+        f"{values.max():.4g}."
+    )
 
 
 def _asked(options: argparse.Namespace) -> dict[str, Any]:
     """What decides the comparison."""
     return {
         "models": options.models, "ranks": _ranks(options.ranks), "folds": options.folds,
-        "budget": options.budget, "biases": options.biases, "scale": options.scale,
-        "transformation": options.transform, "random_state": options.seed,
+        "budget": options.budget, "by": options.by, "biases": options.biases,
+        "scale": options.scale, "transformation": options.transform, "random_state": options.seed,
     }  # fmt: skip
 
 
@@ -104,28 +152,38 @@ def _command(options: argparse.Namespace) -> str:
     import shlex
 
     parts = ["bayesmf", "compare", options.data]
-    for name in ("long", "models", "ranks", "folds", "budget", "scale", "transform", "seed"):
+    for name in (*_READ, *_DECIDES):
         value = getattr(options, name)
-        if value is not None:
-            parts += [f"--{name}", ",".join(value) if isinstance(value, list) else str(value)]
-    return shlex.join([*parts, *(["--biases"] if options.biases else [])])
+        if value not in (None, "auto"):
+            text = ",".join(value) if isinstance(value, list) else str(value)
+            parts += [f"--{name.replace('_', '-')}", text]
+    biases = {None: [], True: ["--biases"], False: ["--no-biases"]}[options.biases]
+    return shlex.join([*parts, *biases])
 
 
 def _record(found: Any, options: argparse.Namespace, seconds: float) -> dict[str, Any]:
     from bayesmf._versions import versions
 
-    plain = [
-        {k: None if v != v or v == float("inf") else v for k, v in s._asdict().items()}
-        for s in found.standings
-    ]
-    best = {"model": found.best_model_, "rank": found.best_rank_, "biases": found.best_biases_}
+    plain = [_plain(standing) for standing in found.standings]
+    best = {
+        "name": found.best_, "model": found.best_model_, "rank": found.best_rank_,
+        "biases": found.best_biases_,
+    }  # fmt: skip
     return {
         "kind": "compare", "command": _command(options), "data": options.data,
-        "long": options.long, "asked": _asked(options), "shape": list(found.X.shape),
+        **{name: getattr(options, name) for name in _READ}, "asked": _asked(options),
+        "shape": list(found.X.shape),
         "observed": found.X.n_observed, "best": best, "recommendation": found.recommendation,
         "ranking": plain, "excluded": found.excluded, "notes": found.notes, "seconds": seconds,
+        "by": found.by, "interrupted": found.interrupted,
+        "columns": [_plain(column) for column in found.columns()],
         "versions": versions(),
     }  # fmt: skip
+
+
+def _plain(row: Any) -> dict[str, Any]:
+    """A named tuple as JSON knows it: what is not finite is null."""
+    return {k: None if v != v or v == float("inf") else v for k, v in row._asdict().items()}
 
 
 def _write(found: Any, folder: Path, options: argparse.Namespace, seconds: float) -> list[Path]:
@@ -133,6 +191,8 @@ def _write(found: Any, folder: Path, options: argparse.Namespace, seconds: float
 
     rows = [tuple(standing) for standing in found.standings]
     written = write_table(folder, "ranking", found.standings[0]._fields, rows)
+    if columns := found.columns():
+        written += write_table(folder, "columns", columns[0]._fields, [tuple(c) for c in columns])
     write_json(folder / "run.json", _record(found, options, seconds))
     written.append(folder / "run.json")
     if not options.no_report:
@@ -143,13 +203,11 @@ def _write(found: Any, folder: Path, options: argparse.Namespace, seconds: float
 
 
 def _print(found: Any) -> None:
-    for note in found.notes:
-        print(note)
-    print(f"{'model':17}{'rank':>5}{'folds':>6}{'error':>11} +- {'':7}{'log density':>12}"
+    print(f"{'model':31}{'rank':>5}{'folds':>6}{'error':>11} +- {'':7}{'log density':>12}"
           f"{'90 %':>7}  verdict")  # fmt: skip
     for s in found.standings:
-        print(f"{s.model:17}{s.rank:5}{s.folds:6}{s.mse:11.5g} +- {s.mse_error:<7.2g}"
+        print(f"{s.model:31}{s.rank:5}{s.folds:6}{s.mse:11.5g} +- {s.mse_error:<7.2g}"
               f"{s.log_density:12.4f}{s.coverage:7.1%}  {s.status}".replace("nan%", "   -")
               .replace("nan", "  -"))  # fmt: skip
     for model, why in found.excluded.items():
-        print(f"{model:17}left out: {why}")
+        print(f"{model:31}left out: {why}")

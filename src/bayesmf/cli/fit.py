@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from bayesmf._errors import ConvergenceWarning, DataError, ModelError, nearest
 from bayesmf.cli import _found, _known
-from bayesmf.cli._tools import command, positive
+from bayesmf.cli._tools import READING, command, positive
 
 if TYPE_CHECKING:
     from bayesmf.data.observed import Array, ObservedMatrix
@@ -109,10 +109,8 @@ def _transform(text: str) -> str | dict[str, str]:
 
 # fmt: off
 _OPTIONS: dict[str, dict[str, Any]] = {
-    "--long": {"metavar": "ROW,COL,VALUE", "help": "columns of a table with an entry per line"},
-    "--row-labels": {"choices": ("auto", "yes", "no"), "default": "auto", "help":
-        "whether the first column of a wide table holds labels; auto: unless all of it is numbers "
-        "and its header is neither empty nor like id or index"},
+    "--long": READING["--long"],
+    "--row-labels": READING["--row-labels"],
     "--model": {"default": "auto", "help":
         "see bayesmf models; auto: normal factors (GGGW) with biases, and noise of each column or "
         "of rows and columns, whichever predicts better (default: auto)"},
@@ -139,13 +137,10 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "--noise": {"choices": _known.NOISE, "help":
         "whether all cells have the same noise, or each row, each column or both their own "
         "(default: as the model says)"},
-    "--errors": {"metavar": "FILE", "help":
-        "known standard deviations of the entries, up to a common factor: a table like DATA"},
-    "--weights": {"metavar": "FILE", "help": "the same as weights, the inverse squares of errors"},
-    "--lower": {"type": _known.limit, "metavar": "X", "help":
-        "a limit: values at or below it lie anywhere there; a number, or a file with one row of "
-        "limits, one for each column, or with one for each cell"},
-    "--upper": {"type": _known.limit, "metavar": "X", "help": "the same for values at or above"},
+    "--errors": READING["--errors"],
+    "--weights": READING["--weights"],
+    "--lower": READING["--lower"],
+    "--upper": READING["--upper"],
     "--set": {"type": _setting, "action": "append", "default": [], "metavar": "NAME=VALUE", "help":
         "a hyperparameter, such as lambda=0.1; may be repeated"},
     "--level": {"type": _share, "default": 0.9, "help": "of the intervals (default: 0.9)"},

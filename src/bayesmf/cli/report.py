@@ -76,8 +76,9 @@ def _of_fit(folder: Path, record: dict[str, Any], X: Any, path: Path, name: str)
 
 
 def _of_comparison(folder: Path, record: dict[str, Any], X: Any, path: Path, name: str) -> None:
+    from bayesmf.cli._known import limits
     from bayesmf.comparison.compare import compare
 
-    asked = record["asked"]
+    asked = record["asked"] | limits(X, record)
     found = compare(X, **asked, store=folder / "trials", n_jobs=-1)
     found.report(path, f"Which model for {name}", command=record["command"])

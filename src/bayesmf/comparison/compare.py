@@ -7,22 +7,23 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from bayesmf import _threads
 from bayesmf._errors import ModelError, nearest, needs
-from bayesmf.baselines import spelt
-from bayesmf.comparison import race
-from bayesmf.comparison.race import Lane, Standing
-from bayesmf.comparison.trials import BASELINES, LEVELS, Trial
+from bayesmf.comparison import entrants, words
+from bayesmf.comparison.entrants import Entrant
+from bayesmf.comparison.race import MEASURES, Lane, Race, crossings, entered, standings
+from bayesmf.comparison.recorded import resolution
+from bayesmf.comparison.trials import LEVELS, Trial
 from bayesmf.data.inspection import inspect
 from bayesmf.data.observed import ObservedMatrix
 from bayesmf.data.units import fit_units
 from bayesmf.estimators import BayesianMF
 from bayesmf.metrics import standard_error
-from bayesmf.model.presets import PRESETS, preset
+from bayesmf.model.model import Model
 from bayesmf.ranks import ranks_to_try
 from bayesmf.splits import Triples
 from bayesmf.streams import RandomState, seed_words
@@ -36,51 +37,70 @@ BUDGETS = {  # folds, burn-in, draws
     "default": (5, 200, 200),
     "thorough": (10, 500, 1000),
 }
+_SHOWN = 15  # lines of the table that grows
 DIFFERENT = 10.0  # times the size of other columns: their unit is another one
 
 
 def compare(
     X: Any,
-    models: Sequence[str] | None = None,
+    models: Sequence[str | Model] | None = None,
     ranks: Sequence[int] | None = None,
     *,
     folds: int | None = None,
     budget: str = "default",
-    biases: bool = False,
+    by: str = "error",
+    biases: bool | None = None,
     scale: str = "auto",
     transformation: str | None = None,
+    lower: Any = None,
+    upper: Any = None,
     random_state: RandomState = 0,
     n_jobs: int | None = None,
     dask: str | None = None,
     store: str | Path | None = None,
     progress: bool | Callable[[Sequence[Lane], str], object] = False,
 ) -> Comparison:
-    """Find the model and the rank that predict held-out entries of a matrix best.
+    """Find the model, its noise and the rank that predict held-out entries of a matrix best.
 
-    Every model is judged on shared folds of the observed entries, with its rank chosen inside the
-    training part of each fold (nested cross-validation). Models that fall behind are stopped after
-    a fold or two; models that the data forbid are left out.
+    Models are judged on shared folds of the observed entries, their ranks chosen inside the
+    training part of each fold (nested cross-validation). All run a short chain on the first fold:
+    every prior, and every likelihood, transformation and noise that suits the data; then the best
+    of both together. The best six go on to whole chains on all folds, until a paired test says that
+    they cannot win. Models that the data forbid are left out.
+
+    An interrupt ends the comparison with what is known by then (``interrupted`` of the result).
 
     Parameters
     ----------
     X
         The matrix, in any form that `sample` takes.
     models
-        Names of presets and baselines ("NMF", "row-average", "column-average"); all by default.
+        Names of presets and baselines ("NMF", "row-average", "column-average", "effects"), in
+        capitals or not, and models of one's own. A name may have options, as in "GGGW + noise cols
+        + log + biases": noise "rows", "cols" or "both", a transformation, "limits" (at the ends of
+        the range where values heap) and "biases". All that suits the data by default.
     ranks
         Candidate ranks; a ladder from 1 to 30 by default.
     folds
         Number of folds; that of the budget by default.
     budget
         Length of the chains, and number of folds: "quick", "default" or "thorough".
+    by
+        What decides: "error", the mean squared error in the units of the data, and the log density
+        between models that a test does not tell apart; "density"; or "coverage" of intervals,
+        between models with an error near the smallest.
     biases
-        Whether every model that takes biases is also tried with them.
+        Whether every model that takes biases is also tried with them; by default, if no models are
+        named, those with which likelihoods are tried.
     scale
         What models see the data divided by, as in `BayesianMF`. "auto" is "cols" where the sizes of
         columns differ tenfold or more, and predictions are then judged relative to them; else
         "global".
     transformation
         A function of the values that is modelled in their place, as in `BayesianMF`.
+    lower, upper
+        Limits of the values, as in `BayesianMF.fit`: numbers, or one for each column. By default
+        models are tried with and without limits at the ends of the range at which values heap.
     random_state
         Seed of folds and chains: the same seed gives the same comparison.
     n_jobs, dask
@@ -103,37 +123,78 @@ def compare(
     """
     matrix = ObservedMatrix.of(X)
     matrix.check_entries()
-    if budget not in BUDGETS:
-        raise ModelError(f"budget must be one of {', '.join(BUDGETS)}, got {budget!r}.")
-    names = _checked(models)
-    excluded = _forbidden(matrix, names, transformation)
-    names = [name for name in names if name not in excluded]
-    if not any(name in PRESETS for name in names):
+    for name, value, known in (("budget", budget, BUDGETS), ("by", by, MEASURES)):
+        if value not in known:
+            hint = nearest(str(value), known)
+            raise ModelError(f"{name} must be one of {', '.join(known)}, got {value!r}.{hint}")
+    relative = _units_differ(matrix, scale, transformation)
+    given = _end("lower", lower, matrix), _end("upper", upper, matrix)
+    limited = given != (None, None)
+    ends = given if limited else entrants.limits_of(matrix)
+    named, own = _named(matrix, models, biases, transformation)
+    if limited:
+        named = [one._replace(limits=one.model not in entrants.BASELINES) for one in named]
+        named = list(dict.fromkeys(named))
+    excluded = entrants.forbidden(matrix, named, own, transformation, ends)
+    named = [one for one in named if str(one) not in excluded]
+    if all(one.model in entrants.BASELINES for one in named):
         raise ModelError("No model is left to compare: " + "; ".join(
             f"{name}: {why}" for name, why in excluded.items()) + ".")  # fmt: skip
-    usual, burn_in, draws = BUDGETS[budget]
-    n, data = folds or usual, matrix.fingerprint()[:16]
-    seed = int(seed_words(random_state)[0] >> np.uint64(1))
-    tried = tuple(ranks_to_try("cv" if ranks is None else ranks, matrix.shape))
-    relative = _units_differ(matrix, scale, transformation)
-    if scale == "auto":  # models have equal noise, which belongs to columns of one unit
+    if scale == "auto":  # where noise is equal, it belongs to columns of one unit
         scale = "cols" if relative else "global"
-    settings = n, tried, draws, burn_in
-    units = scale, transformation, relative
-    entrants = [
-        Trial(data, name, 0, *settings, with_biases, seed, *units)
-        for name in names
-        for with_biases in ((False, True) if biases and _takes_biases(name) else (False,))
-    ]
+    usual, burn_in, draws = BUDGETS[budget]
+    template = Trial(
+        matrix.fingerprint()[:16], named[0], 0, folds or usual,
+        tuple(ranks_to_try("cv" if ranks is None else ranks, matrix.shape)), draws, burn_in,
+        int(seed_words(random_state)[0] >> np.uint64(1)), scale, transformation, relative,
+        ends, resolution(matrix),
+    )  # fmt: skip
     jobs = _threads.count(n_jobs)
+
+    def may(one: Entrant) -> bool:
+        return models is None and not entrants.forbidden(matrix, [one], own, transformation, ends)
+
+    crossing = crossings(template, own, may)
     with tempfile.TemporaryDirectory() as spare:
         kept = Store(store if store is not None else spare)
-        lanes = race.run(matrix, entrants, kept, jobs, dask, _shower(progress, n))
-    return Comparison(matrix, lanes, excluded, jobs)
+        race = Race(matrix, own, kept, jobs, dask, by, _shower(progress, template.folds))
+        race.run(entered(named, template, own), crossing)
+    return Comparison(matrix, race, own, excluded, jobs)
 
 
-def _takes_biases(name: str) -> bool:
-    return name in PRESETS and PRESETS[name].likelihood.takes_biases
+def _end(name: str, limit: Any, X: ObservedMatrix) -> entrants.End:
+    """A limit as trials keep it."""
+    array = None if limit is None else np.asarray(limit, dtype=float)
+    if array is None:
+        return None
+    if array.shape == (X.shape[1],):
+        return tuple(array.tolist())
+    if array.shape != ():
+        raise ModelError(
+            f"{name} must be a number or have one for each of the {X.shape[1]} columns; limits of "
+            "single cells go into the data, as text such as >8."
+        )
+    return float(array)
+
+
+def _named(
+    X: ObservedMatrix, models: Sequence[str | Model] | None, biases: bool | None,
+    transformation: str | None,
+) -> tuple[list[Entrant], dict[str, Model]]:  # fmt: skip
+    """Who takes part, the first one first, and models of one's own by name."""
+    if models is None:
+        named = entrants.field(X, biases, transformation)
+        first = Entrant(entrants.BASE)
+        return [first, *(one for one in named if one != first)], {}
+    if isinstance(models, (str, Model)):
+        models = [models]
+    named, own = entrants.read(models)
+    if biases:
+        named += [
+            one._replace(biases=True) for one in named
+            if one.model not in entrants.BASELINES and one.built(own).likelihood.takes_biases
+        ]  # fmt: skip
+    return list(dict.fromkeys(named)), own
 
 
 def _units_differ(X: ObservedMatrix, scale: str, transformation: str | None) -> bool:
@@ -145,40 +206,15 @@ def _units_differ(X: ObservedMatrix, scale: str, transformation: str | None) -> 
     return bool(high > DIFFERENT * low)
 
 
-def _forbidden(
-    X: ObservedMatrix, names: Sequence[str], transformation: str | None = None
-) -> dict[str, str]:
-    """Models that the data forbid, each with the reason."""
-    values, found = X.rows.values, {}
-    seen = fit_units(X, "none", "none", transformation).off(X).rows.values
-    negative = {True: bool((seen < 0).any()), False: bool((values < 0).any())}
-    for name in names:
-        model = preset(name) if name in PRESETS else None
-        if model and not model.likelihood.allowed(values).all():
-            found[name] = f"the {model.likelihood.name} likelihood needs {model.likelihood.needs}"
-        elif model and X.bounds is not None and not model.likelihood.takes_limits:
-            found[name] = f"the {model.likelihood.name} likelihood has no use for limits"
-        elif model and transformation is not None and not model.likelihood.takes_transforms:
-            found[name] = f"the {model.likelihood.name} likelihood has no use for a transformation"
-        elif negative[bool(model)] and (all(model.nonnegative) if model else name == "NMF"):
-            found[name] = "nonnegative factors cannot fit negative values"
-    return found
+class Column(NamedTuple):
+    """How well held-out entries of one column are predicted."""
 
-
-def _spelt(name: str) -> str:
-    """A model's name; that of a baseline may have a space or an underscore for its hyphen."""
-    return spelt(name) if spelt(name) in BASELINES else name
-
-
-def _checked(models: Sequence[str] | None) -> list[str]:
-    known = (*PRESETS, *BASELINES)
-    names = list(known) if models is None else [_spelt(name) for name in models]
-    for name in names:
-        if name not in known:
-            raise ModelError(
-                f"Unknown model {name!r}; there are {', '.join(known)}.{nearest(name, known)}"
-            )
-    return names
+    column: str
+    entries: int
+    mse: float
+    skill: float  # 1 - mse / variance: 0 is no better than the column's own average
+    correlation: float
+    coverage: float  # of the 90 % interval
 
 
 class Comparison:
@@ -189,27 +225,36 @@ class Comparison:
     standings
         All models, the best first.
     best_model_, best_rank_, best_biases_
-        What is recommended.
+        What is recommended; `best_` has the name with all options.
     excluded
         Models that were left out, with the reasons.
     notes
         What should be known about the data.
+    by
+        The measure that decided.
+    interrupted
+        Whether it was stopped before its end.
     """
 
     def __init__(
-        self, X: ObservedMatrix, lanes: list[Lane], excluded: dict[str, str], jobs: int
-    ) -> None:
-        self.X, self.lanes, self.excluded, self._jobs = X, lanes, excluded, jobs
-        self.folds = lanes[0].trial.folds
-        bayesian = [lane for lane in lanes if lane.trial.model in PRESETS]
-        others = [lane for lane in lanes if lane.trial.model not in PRESETS]
-        self.standings = race.standings(bayesian, self.folds)
-        best = next(lane for lane in bayesian if lane.trial.name == self.standings[0].model)
-        if others:
-            self.standings += [_against(s, best) for s in race.standings(others, self.folds)]
-        self.best_model_, self.best_biases_ = best.trial.model, best.trial.biases
-        self.best_rank_ = best.rank()
-        self._best = best
+        self, X: ObservedMatrix, race: Race, own: dict[str, Model], excluded: dict[str, str],
+        jobs: int,
+    ) -> None:  # fmt: skip
+        self.X, self.lanes, self.excluded, self._jobs = X, race.lanes, excluded, jobs
+        self.by, self.interrupted, self._own = race.by, race.interrupted, own
+        self.folds = self.lanes[0].trial.folds
+        others = [lane for lane in self.lanes if lane.trial.is_baseline and lane.results]
+        order = standings([lane for lane in self.lanes if not lane.trial.is_baseline], self.by)
+        self._best = order[0][1]
+        self._baselines = sorted(others, key=lambda lane: lane.score("error"))
+        self.standings = [standing for standing, _ in order]
+        for standing, _ in standings(others, "error") if others else ():
+            worse = standing.mse > order[0][0].mse
+            status = "baseline" if worse else "better baseline"
+            self.standings.append(standing._replace(status=status))
+        self.best_ = self._best.trial.name
+        self.best_model_, self.best_biases_ = self._best.entrant.model, self._best.entrant.biases
+        self.best_rank_ = self._best.rank()
         self._fitted: BayesianMF | None = None
         self.notes = inspect(X)
 
@@ -220,32 +265,13 @@ class Comparison:
 
     @property
     def ties(self) -> list[str]:
-        """Models that a paired test over the folds does not tell from the recommended one."""
+        """Models that a paired test does not tell from the recommended one."""
         return [s.model for s in self.standings if s.status == "tie"]
 
     @property
     def recommendation(self) -> str:
         """What to use and why, in words."""
-        best = self.standings[0]
-        unit = ", in sizes of their columns," if self._best.trial.relative else ""
-        text = (
-            f"Use {best.model} with rank {best.rank}: its mean squared error on held-out entries"
-            f"{unit} is {best.mse:.4g} (standard error {best.mse_error:.2g}, {best.folds} folds)"
-        )
-        text += f", and its 90 % intervals hold {best.coverage:.0%} of them. "
-        if self.ties:
-            text += f"A paired test does not tell it from {_list(self.ties)}. "
-        else:
-            text += "A paired test tells it from all others. "
-        average = next((s for s in self.standings if s.model in BASELINES), None)
-        if average is not None and np.isfinite(average.mse):
-            gain = 1 - best.mse / average.mse
-            text += (
-                f"That is {gain:.0%} less than the best baseline ({average.model})."
-                if gain > 0
-                else f"But the baseline {average.model} is no worse ({average.mse:.4g})."
-            )
-        return text.strip()
+        return words.recommendation(self)
 
     @property
     def table(self) -> pd.DataFrame:
@@ -260,6 +286,28 @@ class Comparison:
         covered = [r["covered"] for r in self._best.results if "covered" in r]
         return list(zip(LEVELS, np.mean(covered, axis=0).tolist(), strict=True))
 
+    def columns(self) -> list[Column]:
+        """The columns as the recommended model predicts them, the one with least skill first."""
+        found = [r["columns"] for r in self._best.results if "columns" in r]
+        if not found:
+            return []
+        s = {name: np.sum([part[name] for part in found], axis=0) for name in found[0]}
+        n = np.maximum(s["n"], 1)
+        var_x, var_y = (np.maximum(s[a + a] / n - (s[a] / n) ** 2, 0.0) for a in "xy")
+        with np.errstate(invalid="ignore", divide="ignore"):
+            correlation = (s["xy"] / n - s["x"] * s["y"] / n**2) / np.sqrt(var_x * var_y)
+            skill = 1 - s["squares"] / n / var_x
+        names = self.X.names()[1]
+        columns = [
+            Column(
+                str(names[j]), int(s["n"][j]), float(s["squares"][j] / n[j]), float(skill[j]),
+                float(correlation[j]), float(s["held"][j] / n[j]),
+            )
+            for j in range(len(n))
+            if s["n"][j] > 1 and var_x[j] > 0
+        ]  # fmt: skip
+        return sorted(columns, key=lambda column: column.skill)
+
     def rank_curves(self) -> dict[str, list[tuple[int, float, float]]]:
         """Rank, mean inner error and its standard error, by model."""
         return {
@@ -271,17 +319,32 @@ class Comparison:
             if len(lane.rank_errors()) > 1
         }
 
+    def fit(self, model: str, n_components: int | None = None) -> BayesianMF:
+        """A model of the comparison, by its name there, fitted to all entries with two chains.
+
+        The rank is the one that it had in the comparison, unless one is given.
+        """
+        named = {lane.trial.name: lane for lane in self.lanes if not lane.trial.is_baseline}
+        if model not in named:
+            raise ModelError(f"{model!r} took no part in the comparison.{nearest(model, named)}")
+        lane = named[model]
+        trial, entrant = lane.trial, lane.entrant
+        ends = trial.ends if entrant.limits else (None, None)
+        lower, upper = (entrants.as_limit(end) for end in ends)
+        takes = entrant.built(self._own).likelihood.takes_units
+        return BayesianMF(
+            self._own.get(entrant.model, entrant.model),
+            lane.rank() if n_components is None else n_components,
+            draws=max(250, trial.draws), burn_in=max(250, trial.burn_in), chains=2,
+            biases=entrant.biases, noise=entrant.noise, scale=trial.scale if takes else "none",
+            transformation=entrant.transformation or trial.transformation,
+            random_state=trial.seed, n_jobs=self._jobs,
+        ).fit(self.X, lower=lower, upper=upper)  # fmt: skip
+
     def fit_best(self) -> BayesianMF:
         """The recommended model, fitted to all entries with two chains; sampled once."""
         if self._fitted is None:
-            trial = self._best.trial
-            takes = PRESETS[trial.model].likelihood.takes_units
-            scale = trial.scale if takes else "none"
-            self._fitted = BayesianMF(
-                trial.model, self.best_rank_, draws=max(250, trial.draws),
-                burn_in=max(250, trial.burn_in), chains=2, biases=trial.biases, scale=scale,
-                transformation=trial.transformation, random_state=trial.seed, n_jobs=self._jobs,
-            ).fit(self.X)  # fmt: skip
+            self._fitted = self.fit(self.best_)
         return self._fitted
 
     def plot(self) -> Any:
@@ -312,19 +375,7 @@ class Comparison:
         write_page(self, path, title, **settings)
 
     def __repr__(self) -> str:
-        return f"Comparison({self.best_model_}, rank {self.best_rank_}; {self.recommendation})"
-
-
-def _against(standing: Standing, best: Lane) -> Standing:
-    """The standing of a baseline beside the recommended model."""
-    status = standing.status
-    if status in ("recommended", "tie", "worse"):
-        status = "baseline" if standing.mse > best.errors.mean() else "better baseline"
-    return standing._replace(status=status)
-
-
-def _list(words: Sequence[str]) -> str:
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+        return f"Comparison({self.best_}, rank {self.best_rank_}; {self.recommendation})"
 
 
 def _shower(progress: Any, folds: int) -> Callable[[Sequence[Lane], str], object]:
@@ -341,10 +392,10 @@ def _shower(progress: Any, folds: int) -> Callable[[Sequence[Lane], str], object
             print(text, file=sys.stderr)
             return
         ran = [lane for lane in lanes if lane.results]
-        lines = [f"{'model':16} folds {'error':>12}  rank"]
-        for lane in sorted(ran, key=lambda x: (-len(x.results), x.errors.mean())):
+        lines = [f"{'model':30} folds {'error':>12}  rank"]
+        for lane in sorted(ran, key=lambda x: (-len(x.results), x.errors.mean()))[:_SHOWN]:
             mark = " (stopped)" if lane.stopped else ""
-            lines.append(f"{lane.trial.name:16} {len(lane.results):2}/{folds:<2} "
+            lines.append(f"{lane.trial.name:30} {len(lane.results):2}/{folds:<2} "
                          f"{lane.errors.mean():12.5g}  {lane.rank():4}{mark}")  # fmt: skip
         lines.append(text)
         sys.stderr.write(f"\x1b[{drawn}F\x1b[J" if drawn else "")

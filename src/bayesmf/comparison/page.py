@@ -7,16 +7,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bayesmf.comparison.trials import BASELINES
-from bayesmf.model.presets import COUNTS, NONNEGATIVE, PRESETS, REAL, SEMI
-from bayesmf.report import RankingRow, ReportData, write
+from bayesmf.comparison.entrants import group
+from bayesmf.comparison.words import WORST
+from bayesmf.model.presets import COUNTS, NONNEGATIVE, REAL, SEMI
+from bayesmf.report import ColumnRow, RankingRow, ReportData, write
 from bayesmf.report.gather import describe
 
 if TYPE_CHECKING:
     from bayesmf.comparison.compare import Comparison
     from bayesmf.comparison.race import Standing
 
-_KINDS = {REAL: "real", NONNEGATIVE: "nonnegative", SEMI: "semi-nonnegative", COUNTS: "counts"}
+_KINDS = {
+    REAL: "real", NONNEGATIVE: "nonnegative", SEMI: "semi-nonnegative", COUNTS: "counts",
+    "baseline": "baseline",
+}  # fmt: skip
 
 
 def write_page(found: Comparison, path: str | Path, title: str, **settings: object) -> None:
@@ -28,7 +32,7 @@ def write_page(found: Comparison, path: str | Path, title: str, **settings: obje
         "burn-in": trial.burn_in, "seed": trial.seed,
     }  # fmt: skip
     parts = describe(found.fit_best(), found.X)
-    best = f"{found.best_model_} with rank {found.best_rank_}"
+    best = f"{found.best_} with rank {found.best_rank_}"
     curves = {
         model: [(k, e, None if np.isnan(s) else s) for k, e, s in curve]
         for model, curve in found.rank_curves().items()
@@ -36,15 +40,26 @@ def write_page(found: Comparison, path: str | Path, title: str, **settings: obje
     page = ReportData(
         title=title, subtitle=f"{best}, the best of {len(found.lanes)} models",
         settings={**own, **settings}, recommendation=found.recommendation,
-        ranking=[_row(standing) for standing in found.standings], excluded=found.excluded,
-        rank_curves=curves, calibration=found.calibration, **parts,
+        ranking=[_row(standing, found) for standing in found.standings], excluded=found.excluded,
+        rank_curves=curves, worst=_worst(found), calibration=found.calibration, **parts,
     )  # fmt: skip
     write(page, path)
 
 
-def _row(standing: Standing) -> RankingRow:
-    name = standing.model.partition(" + ")[0]
-    kind = "baseline" if name in BASELINES else _KINDS[PRESETS[name].group]
+def _worst(found: Comparison) -> list[ColumnRow]:
+    """The columns that are predicted worst, the worst first."""
+    return [
+        ColumnRow(
+            one.column, one.entries,
+            *(value if np.isfinite(value) else None
+              for value in (one.skill, one.correlation, one.coverage)),
+        )
+        for one in found.columns()[:WORST]
+    ]  # fmt: skip
+
+
+def _row(standing: Standing, found: Comparison) -> RankingRow:
+    kind = _KINDS[group(standing.model.partition(" + ")[0], found._own)]
     numbers = {
         field: None if np.isnan(value) or np.isinf(value) else value
         for field in ("mse", "mse_error", "log_density", "log_density_error", "coverage", "seconds")

@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from bayesmf._errors import DataError
 from bayesmf._estimator import AUTO, units_for
-from bayesmf.baselines import BASELINES as ALL_BASELINES
 from bayesmf.baselines import baseline
+from bayesmf.comparison.entrants import BASELINES, Ends, Entrant, Models
+from bayesmf.comparison.recorded import log_recorded
 from bayesmf.data.observed import ObservedMatrix
 from bayesmf.data.units import Units, fit_units
 from bayesmf.metrics import mse
 from bayesmf.model.model import Model
-from bayesmf.model.presets import as_model
 from bayesmf.posterior.new_rows import needed
 from bayesmf.posterior.posterior import Posterior
 from bayesmf.posterior.predictive import Predictive, expected, kept_for
 from bayesmf.posterior.sample import sample_whole
-from bayesmf.ranks import search
 from bayesmf.splits import Triples, fold_numbers, holdout, split_at
 from bayesmf.streams import Array
 from bayesmf.tasks.store import Work
 
-BASELINES = ALL_BASELINES[:3]  # those that a model should beat
 LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)  # of central intervals
-PATIENCE = 2  # ranks in a row that are a step too far end the search
+GROUPS = 32  # of held-out entries, whose means are compared in pairs
+BETTER = 0.995  # times an error: a smaller one is worth going on
+WIDEST = 5000  # columns up to which each is judged by itself
 
 
 @dataclass(frozen=True)
@@ -35,43 +36,56 @@ class Trial(Work):
     """One model on one fold of a matrix, known by the hash of its entries."""
 
     data: str
-    model: str
+    entrant: Entrant
     fold: int
     folds: int
     ranks: tuple[int, ...]
     draws: int
     burn_in: int
-    biases: bool = False
     seed: int = 0
     scale: str = AUTO
-    transformation: str | None = None
+    transformation: str | None = None  # of all entrants
     relative: bool = False  # whether errors are in sizes of their columns
+    ends: Ends = (None, None)  # limits of the values, or where these heap
+    step: float | None = None  # to which values were rounded
+    parts: str = ""  # of a model of one's own
+    start: int | None = None  # the rank at which the search begins
+    short: bool = False  # whether one rank is tried, in a short chain
 
     @property
     def place(self) -> tuple[str, ...]:
-        return (self.model,)
+        return (self.entrant.model,)
 
     @property
     def name(self) -> str:
         """The model as it is called in tables."""
-        return f"{self.model} + biases" if self.biases else self.model
+        return str(self.entrant)
+
+    @property
+    def is_baseline(self) -> bool:
+        return self.entrant.model in BASELINES
+
+    def held(self, X: ObservedMatrix) -> Array:
+        """Which entries are those of the fold."""
+        return fold_numbers(X, self.folds, self.seed, keep_singles=True) == self.fold
 
     def split(self, X: ObservedMatrix) -> tuple[ObservedMatrix, Triples]:
         """The training part, and the entries of the fold."""
-        fold = fold_numbers(X, self.folds, self.seed, keep_singles=True)
-        return split_at(X, fold == self.fold)
+        return split_at(X, self.held(X))
 
     def __str__(self) -> str:
-        return f"{self.name}, fold {self.fold + 1} of {self.folds}"
+        length = ", short" if self.short else ""
+        return f"{self.name}, fold {self.fold + 1} of {self.folds}{length}"
 
 
-def run(X: ObservedMatrix, trial: Trial) -> dict[str, Any]:
+def run(X: ObservedMatrix, own: Models, trial: Trial) -> dict[str, Any]:
     """Choose the rank on a part of the training data, fit, and judge on the fold left out."""
     train, test = trial.split(X)
-    inner = _search(trial, train)
+    inner = _search(trial, own, train)
     rank = min(inner, key=inner.__getitem__) if inner else 1
     try:
-        result = _judge(trial, train, test, rank, sizes(X, trial.relative))
+        weights = None if X.errors is None else X.errors[trial.held(X)] ** -2.0
+        result = _judge(trial, own, train, test, rank, sizes(X, trial.relative), weights)
     except FloatingPointError as error:
         result = {"mse": None, "failed": str(error)}
     return {**result, "rank": rank, "inner": {str(k): v for k, v in inner.items()}}
@@ -82,30 +96,54 @@ def sizes(X: ObservedMatrix, relative: bool) -> Array:
     return fit_units(X, "cols", "cols").cols if relative else np.ones(X.shape[1])
 
 
-def _search(trial: Trial, train: ObservedMatrix) -> dict[int, float]:
-    """Errors of the ranks, from small to large, as long as they do not get worse."""
-    if trial.model in BASELINES and trial.model != "NMF":
+def _search(trial: Trial, own: Models, train: ObservedMatrix) -> dict[int, float]:
+    """Errors of the ranks that were tried on a part of the training data."""
+    if trial.is_baseline and trial.entrant.model != "NMF":
         return {}
-    if len(trial.ranks) == 1:
-        return {trial.ranks[0]: 0.0}
+    start = trial.ranks[len(trial.ranks) // 2] if trial.start is None else trial.start
+    if len(trial.ranks) == 1 or trial.short:
+        return {start: 0.0}
     try:
         part, test = holdout(train, 0.15, np.random.SeedSequence([trial.seed, trial.fold]))
     except DataError:  # too few entries to spare any
         return {trial.ranks[0]: 0.0}
     size = sizes(train, trial.relative)[test[1]]
-    return search(trial.ranks, lambda rank: _quick_error(trial, part, test, rank, size), PATIENCE)
+    return walk(trial.ranks, start, lambda rank: _quick_error(trial, own, part, test, rank, size))
+
+
+def walk(ranks: tuple[int, ...], start: int, error: Callable[[int], float]) -> dict[int, float]:
+    """Errors of ranks from one of them upwards, as long as they get better, and downwards.
+
+    Downwards, where models are smaller, also as long as they do not get worse.
+    """
+    steps = sorted(ranks)
+    at = min(range(len(steps)), key=lambda k: abs(steps[k] - start))
+    found = {steps[at]: error(steps[at])}
+    for rank in steps[at + 1 :]:
+        best = min(found.values())
+        found[rank] = error(rank)
+        if found[rank] >= BETTER * best:
+            break
+    for rank in steps[:at][::-1]:
+        best = min(found.values())
+        if found[min(found)] > best / BETTER:
+            break  # the last step down was one too far, or there is nothing to gain below
+        found[rank] = error(rank)
+    return found
 
 
 def _sample(
-    trial: Trial, train: ObservedMatrix, rank: int, cells: Any, keep: Any, **options: Any
-) -> tuple[Posterior, Units]:
+    trial: Trial, own: Models, train: ObservedMatrix, rank: int, cells: Any, keep: Any,
+    **options: Any,
+) -> tuple[Posterior, Units]:  # fmt: skip
     """A posterior of the training part, and its units."""
-    model = as_model(trial.model, None, trial.biases)
+    model = trial.entrant.built(own, trial.ends)
     scale = trial.scale if model.likelihood.takes_units else AUTO
-    units = units_for(train, model, scale=scale, transformation=trial.transformation)
+    asked = trial.entrant.transformation or trial.transformation
+    units = units_for(train, model, scale=scale, transformation=asked)
     data = units.off(train)
-    kept = keep(model, data)
-    posterior = sample_whole(data, model, rank, cells=cells, keep=kept, **options)
+    model = replace(model, likelihood=model.likelihood.in_units(units, train.shape))
+    posterior = sample_whole(data, model, rank, cells=cells, keep=keep(model, data), **options)
     return posterior, units
 
 
@@ -113,47 +151,74 @@ def _moments_kept(model: Model, data: ObservedMatrix) -> Any:
     return kept_for(model.likelihood.resolve(data))
 
 
+def _draws_kept(model: Model, data: ObservedMatrix) -> Any:
+    return needed(model)
+
+
 def _quick_error(
-    trial: Trial, train: ObservedMatrix, test: Triples, rank: int, size: Array
+    trial: Trial, own: Models, train: ObservedMatrix, test: Triples, rank: int, size: Array
 ) -> float:
     seed = np.random.SeedSequence([trial.seed, trial.fold, rank])
     try:
-        if trial.model in BASELINES:
+        if trial.is_baseline:
             found = baseline(train, "NMF", rank, iterations=300, random_state=seed)
             return mse(test[2] / size, found.predict(test[0], test[1]) / size)
-        keep = _draws_kept if trial.transformation else _moments_kept
+        changed = trial.entrant.transformation or trial.transformation or trial.entrant.limits
         posterior, units = _sample(
-            trial, train, rank, test[:2], keep, random_state=seed,
-            draws=max(50, trial.draws // 2), burn_in=max(50, trial.burn_in // 2),
+            trial, own, train, rank, test[:2], _draws_kept if changed else _moments_kept,
+            random_state=seed, draws=max(40, trial.draws // 3), burn_in=max(40, trial.burn_in // 3),
         )  # fmt: skip
         return mse(test[2] / size, expected(posterior, test[:2], units) / size)
     except FloatingPointError:
         return float(np.finfo(float).max)
 
 
-def _draws_kept(model: Model, data: ObservedMatrix) -> Any:
-    return needed(model)
-
-
 def _judge(
-    trial: Trial, train: ObservedMatrix, test: Triples, rank: int, by_column: Array
-) -> dict[str, Any]:
+    trial: Trial, own: Models, train: ObservedMatrix, test: Triples, rank: int, by_column: Array,
+    weights: Array | None,
+) -> dict[str, Any]:  # fmt: skip
+    """Errors, and what else a posterior tells, of the entries left out.
+
+    Intervals are those of a new measurement, whose error is not known; so where the errors of
+    entries are, nothing is said about coverage.
+    """
     seed, size = np.random.SeedSequence([trial.seed, trial.fold, rank, 1]), by_column[test[1]]
     cells, values = (test[0], test[1]), test[2]
-    if trial.model in BASELINES:
-        fitted = baseline(train, trial.model, rank, iterations=500, random_state=seed)
-        return {"mse": mse(values / size, fitted.predict(*cells) / size)}
+    if trial.is_baseline:
+        fitted = baseline(train, trial.entrant.model, rank, iterations=500, random_state=seed)
+        squares = ((values - fitted.predict(*cells)) / size) ** 2
+        return {"mse": float(squares.mean()), "squares": _by_group(squares)}
+    short = 2 if trial.short else 1
     posterior, units = _sample(
-        trial, train, rank, cells, _draws_kept, draws=trial.draws, burn_in=trial.burn_in,
-        random_state=seed,
+        trial, own, train, rank, cells, _draws_kept, draws=max(40, trial.draws // short),
+        burn_in=max(40, trial.burn_in // short), random_state=seed,
     )  # fmt: skip
     predictive = Predictive.of(posterior, units=units, seed=(trial.seed,))
-    bounds = predictive.quantiles(
-        [0.5 * (1 + s * level) for s in (-1, 1) for level in LEVELS], cells
-    )
-    low, high = bounds[: len(LEVELS)], bounds[len(LEVELS) :]
-    return {
-        "mse": mse(values / size, expected(posterior, cells, units) / size),
-        "log_density": float(predictive.log_density(cells, values).mean()),
-        "covered": np.mean((low <= values) & (values <= high), axis=1).tolist(),
-    }
+    means = expected(posterior, cells, units)
+    squares = ((values - means) / size) ** 2
+    densities = log_recorded(predictive, cells, values, trial.step, weights)
+    found = {
+        "mse": float(squares.mean()), "squares": _by_group(squares),
+        "log_density": float(densities.mean()), "densities": _by_group(densities),
+    }  # fmt: skip
+    if trial.short or weights is not None:
+        return found
+    below, to = predictive.shares(cells, values)
+    inside = np.maximum(2 * below - 1, 1 - 2 * to) <= np.array(LEVELS)[:, None]
+    if train.shape[1] <= WIDEST:
+        held = inside[LEVELS.index(0.9)]
+        found["columns"] = _by_column(test[1], train.shape[1], values, means, held)
+    return {**found, "covered": inside.mean(axis=1).tolist()}
+
+
+def _by_group(numbers: Array) -> list[float]:
+    """Means over groups of entries, the same groups for every model."""
+    group = np.random.default_rng(0).permutation(numbers.size) % min(GROUPS, numbers.size)
+    return (np.bincount(group, numbers) / np.bincount(group)).tolist()
+
+
+def _by_column(cols: Array, J: int, x: Array, y: Array, held: Array) -> dict[str, list[float]]:
+    """Sums over the entries of every column, from which its measures can be had."""
+    sums = {"n": np.ones(x.size), "x": x, "xx": x**2, "y": y, "yy": y**2, "xy": x * y,
+            "squares": (x - y) ** 2, "held": held.astype(float)}  # fmt: skip
+    return {name: np.bincount(cols, of, J).tolist() for name, of in sums.items()}

@@ -28,8 +28,10 @@ class Heap(NamedTuple):
         return f"{self.share:.1%} of the values are exactly {self.end:g}, the {name} one"
 
 
-def heaps(X: ObservedMatrix, least: float = HEAPED) -> list[Heap]:
+def heaps(X: ObservedMatrix, least: float = HEAPED, ratings: int = RATINGS) -> list[Heap]:
     """Ends of the range at which more than this share of the values lies; none of ratings.
+
+    Ratings are those with so few different values.
 
     Examples
     --------
@@ -41,7 +43,7 @@ def heaps(X: ObservedMatrix, least: float = HEAPED) -> list[Heap]:
     found = []
     for end, side in ((values.max(), "upper"), (values.min(), "lower")):
         share = float(np.mean(values == end))
-        if share > least and np.ptp(values) > 0 and np.unique(values).size > RATINGS:
+        if share > least and np.ptp(values) > 0 and np.unique(values).size > ratings:
             found.append(Heap(side, float(end), share))
     return found
 

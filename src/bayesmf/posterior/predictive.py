@@ -80,7 +80,10 @@ class Predictive:
     def means(self, cells: Cells) -> Array:
         """Means of the mixture's components (D, n) at the cells."""
         i, j = cells
-        return np.einsum("dtk,dtk->dt", self.U[:, i], self.V[:, j])
+        found = np.empty((len(self.U), len(i)))
+        for U, V, mean in zip(self.U, self.V, found, strict=True):
+            np.einsum("tk,tk->t", U[i], V[j], out=mean)
+        return found
 
     def law(self, means: Array, cells: Cells, weights: Array | None = None) -> Law:
         """Law of cells of these means, given all draws."""
@@ -94,8 +97,10 @@ class Predictive:
         return MappedLaw(law.means, law, self.units, cells)
 
     def _blocks(self, cells: Cells | None, weights: Array | None = None) -> Iterator[Law]:
-        """Laws of the cells, block of cells by block, in order."""
+        """Laws of the cells, block by block, in order; weights are in the units of the data."""
         D, (I, J) = len(self.U), self.shape  # noqa: E741
+        if weights is not None and self.units is not None and cells is not None:
+            weights = weights * self.units.size(cells) ** 2
         if cells is not None:
             step = max(1, _NUMBERS // (D * self.U.shape[2]))
             for a in range(0, len(cells[0]), step):
@@ -158,14 +163,36 @@ class Predictive:
         """Quantiles (len(levels), ...) of every cell; whole numbers for counts with noise."""
         return self._by_block(cells, self._quantiles(levels, noise))[0]
 
+    def replicated(self, cells: Cells, weights: Array | None = None) -> Array:
+        """New data (D, n) in the cells, one set for each draw."""
+        rng = np.random.default_rng(self.seed)
+        return np.concatenate([law.sample(rng) for law in self._blocks(cells, weights)], axis=1)
+
+    def shares(
+        self, cells: Cells, values: Array, weights: Array | None = None
+    ) -> tuple[Array, Array]:
+        """Shares (n,) of every cell's distribution that lie below a value, and up to it.
+
+        They differ where single values have a probability. A central interval holds the value if
+        its lower level is at most the second and its upper level at least the first. ``weights``
+        are inverse squares of the values' known errors.
+        """
+        found, a = np.empty((2, len(values))), 0
+        times = -(-_VALUES // len(self.U))
+        for number, law in enumerate(self._blocks(cells, weights)):
+            part = slice(a, a + law.means.shape[1])
+            drawn = law.replicates(times, [*self.seed, number])
+            found[0, part] = (drawn < values[part]).mean(axis=0)
+            found[1, part] = (drawn <= values[part]).mean(axis=0)
+            a = part.stop
+        return found[0], found[1]
+
     def log_density(self, cells: Cells, values: Array, weights: Array | None = None) -> Array:
         """Log predictive density (or probability) of a value in each of the cells.
 
         ``weights`` are inverse squares of the values' known errors.
         """
         found, a = np.empty(len(values)), 0
-        if weights is not None and self.units is not None:
-            weights = weights * self.units.size(cells) ** 2
         for law in self._blocks(cells, weights):
             part = slice(a, a + law.means.shape[1])
             terms = law.log_prob(values[part])

@@ -1,17 +1,20 @@
 """A report of an analysis as one HTML file that needs nothing else: `build` makes it."""
 
 from bayesmf.report.data import (
+    Check,
+    ColumnRow,
     Diagnostic,
     Factor,
     Histogram,
     Levels,
     RankingRow,
     ReportData,
+    Residuals,
     Surprise,
 )
 from bayesmf.report.page import build, write
 
 __all__ = [
-    "Diagnostic", "Factor", "Histogram", "Levels", "RankingRow", "ReportData", "Surprise", "build",
-    "write",
+    "Check", "ColumnRow", "Diagnostic", "Factor", "Histogram", "Levels", "RankingRow", "ReportData",
+    "Residuals", "Surprise", "build", "write",
 ]  # fmt: skip

@@ -144,8 +144,8 @@ def surprise_dot(surprise: Surprise, reach: float) -> Html:
     return tag("svg", *parts, viewBox="0 0 120 24", class_="dot small", aria_hidden="true")
 
 
-def noise(data: Levels) -> Html:
-    """The noise of rows or columns, one under the other, each with its interval."""
+def levels(data: Levels) -> Html:
+    """Noise or residuals of rows or columns, one under the other, each with its interval."""
     known = [level for level in data.levels if all(finite(x) is not None for x in level[1:])]
     ends = [data.typical, *(x for level in known for x in level[1:])]
     low, high = min(ends), max(ends)
@@ -158,7 +158,7 @@ def noise(data: Levels) -> Html:
     for tick in x.ticks(5):
         parts.append(line(x(tick), 16, x(tick), bottom, "grid"))
         parts.append(words(x(tick), bottom + 15, label(tick), "tick", text_anchor="middle"))
-    parts.append(words((left + x.end) / 2, bottom + 33, "noise", "name", text_anchor="middle"))
+    parts.append(words((left + x.end) / 2, bottom + 33, data.name, "name", text_anchor="middle"))
     parts.append(line(x(data.typical), 14, x(data.typical), bottom, "ideal"))
     for k, (name, mean, least, most) in enumerate(known):
         y = 24 + STEP * (k + 0.5)
@@ -172,11 +172,68 @@ def noise(data: Levels) -> Html:
         parts.append(tag("g", *drawn))
     worst, best = known[0], known[-1]
     about = (
-        f"Noise of {len(known)} {data.side} with intervals: the noisiest is {worst[0]} with "
-        f"{number(worst[1])}, the most precise {best[0]} with {number(best[1])}; a typical one has "
-        f"{number(data.typical)}."
+        f"The {data.name} of {len(known)} {data.side} with intervals: the largest is that of "
+        f"{worst[0]}, {number(worst[1])}, the smallest that of {best[0]}, {number(best[1])}; "
+        f"typical is {number(data.typical)}."
     )
     return drawing(WIDTH, bottom + 38, about, parts)
+
+
+def quantiles(points: Sequence[tuple[float, float]]) -> Html:
+    """Quantiles of the residuals against normal ones."""
+    reach = 1.05 * max(abs(points[0][0]), *(abs(value) for _, value in points))
+    x, y = Axis(-reach, reach, 46, WIDTH - 14), Axis(-reach, reach, 300, 30)
+    about = "Normal quantile plot of the residuals: " + ", ".join(
+        f"{number(value)} at {number(normal)}" for normal, value in points[:: len(points) // 8 or 1]
+    )
+    return drawing(
+        WIDTH, 342, about + ".", frame(x, y, "normal quantile", "residual", 5, 5),
+        line(x(-reach), y(-reach), x(reach), y(reach), "ideal"),
+        tag("g", [mark("real", x(normal), y(value), 2.2) for normal, value in points]),
+    )  # fmt: skip
+
+
+def pit(counts: Sequence[int]) -> Html:
+    """A histogram of shares between 0 and 1, with the band in which chance keeps flat ones."""
+    total, bins = sum(counts), len(counts)
+    even = total / bins
+    reach = 2.6 * math.sqrt(even * (1 - 1 / bins))  # 99 % of a binomial
+    x = Axis(0, 1, 46, WIDTH - 14)
+    y = Axis(0, 1.08 * max(*counts, even + reach), 190, 34)
+    top, bottom = y(even + reach), y(max(even - reach, 0))
+    bars = [
+        tag("rect", tag("title", f"{k / bins:.2f} to {(k + 1) / bins:.2f}: {count:,} cells"),
+            x=round(x(k / bins) + 0.5, 2), y=round(y(count), 2),
+            width=round(x((k + 1) / bins) - x(k / bins) - 1, 2),
+            height=round(y.start - y(count), 2), class_="bar")
+        for k, count in enumerate(counts)
+    ]  # fmt: skip
+    band = tag("rect", x=x.start, y=top, width=x.end - x.start, height=bottom - top, class_="band")
+    about = "Shares of predictions below the observed cells, in twenty parts: " + ", ".join(
+        f"{count:,}" for count in counts
+    )
+    return drawing(
+        WIDTH, 232, about + ".", frame(x, y, "share below", "cells", 5, 4), bars, band,
+        line(x.start, y(even), x.end, y(even), "ideal"),
+    )  # fmt: skip
+
+
+def by_size(points: Sequence[tuple[float, float, float, float]]) -> Html:
+    """The spread of residuals against the fitted value, with intervals."""
+    x = Axis(*limits([point[0] for point in points]), 46, WIDTH - 14)
+    y = Axis(0, 1.08 * max(1.0, *(point[3] for point in points)), 190, 34)
+    about = "Spread of the residuals by fitted value: " + ", ".join(
+        f"{number(size)} at {number(fitted)}" for fitted, size, _, _ in points
+    )
+    drawn = [
+        tag("g", line(x(fitted), y(low), x(fitted), y(high), "range"),
+            mark("real", x(fitted), y(size), 3.2))
+        for fitted, size, low, high in points
+    ]  # fmt: skip
+    return drawing(
+        WIDTH, 232, about + ".", frame(x, y, "fitted value", "residual", 5, 4),
+        line(x.start, y(1), x.end, y(1), "ideal"), drawn,
+    )  # fmt: skip
 
 
 def key(kind: str) -> Html:

@@ -58,6 +58,7 @@ class Factor:
     size: float | None
     rows: Sequence[tuple[str, float]]  # label and loading, of either sign
     cols: Sequence[tuple[str, float]]
+    range: tuple[float, float] | None = None  # 90 % interval of its share
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,43 @@ class Levels:
     typical: float
     levels: Sequence[tuple[str, float, float, float]]  # label, mean, low, high
     unit: str = ""  # in which the noise is measured, where it is not that of the data
+    name: str = "noise"  # what is measured
+
+
+@dataclass(frozen=True)
+class Residuals:
+    """Quantile residuals of observed entries: standard normal, if the model is right."""
+
+    pit: Sequence[int]  # counts of shares below the entries, between 0 and 1
+    quantiles: Sequence[tuple[float, float]]  # of a normal distribution, and of the residuals
+    by_size: Sequence[tuple[float, float, float, float]]  # fitted value, root mean square, limits
+    by_line: Sequence[Levels]  # the same of rows, of columns
+
+
+@dataclass(frozen=True)
+class Check:
+    """A statistic of the data, and the 98 % interval that it has in data made by the model."""
+
+    name: str
+    value: float
+    low: float
+    high: float
+
+    @property
+    def holds(self) -> bool:
+        """Whether the model makes such data."""
+        return self.low <= self.value <= self.high
+
+
+@dataclass(frozen=True)
+class ColumnRow:
+    """How well one column is predicted, from held-out cells."""
+
+    column: str
+    n: int
+    skill: float | None  # one less the error over that of the column's average
+    correlation: float | None
+    coverage: float | None
 
 
 @dataclass(frozen=True)
@@ -120,6 +158,7 @@ class ReportData:
     rank_curves: Mapping[str, Sequence[tuple[int, float, float | None]]] = field(
         default_factory=dict
     )  # model to (rank, mse, standard error)
+    worst: Sequence[ColumnRow] = ()  # columns that are predicted worst
     calibration: Sequence[tuple[float, float]] = ()  # nominal and actual share inside intervals
 
     mean: npt.ArrayLike | None = None  # predictions of all cells
@@ -129,6 +168,8 @@ class ReportData:
 
     surprises: Sequence[Surprise] = ()
     noise: Sequence[Levels] = ()  # of rows, of columns, where they have noise of their own
+    residuals: Residuals | None = None
+    checks: Sequence[Check] = ()
     factors: Sequence[Factor] = ()
     diagnosis: str = ""  # a paragraph
     diagnostics: Sequence[Diagnostic | Diagnosis] = ()

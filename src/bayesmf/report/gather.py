@@ -11,6 +11,7 @@ from bayesmf._versions import versions
 from bayesmf.data.observed import ObservedMatrix
 from bayesmf.estimators import BayesianMF
 from bayesmf.report import Factor, Histogram, Levels, ReportData, Surprise, write
+from bayesmf.report.residuals import checks, residuals
 
 LARGEST = 300  # rows and columns of the matrix that are drawn
 SURPRISES = 15
@@ -56,6 +57,8 @@ def describe(mf: BayesianMF, X: ObservedMatrix) -> dict[str, Any]:
         "values": values[part],
         "surprises": _surprises(values, mean, std, low, high, labels),
         "noise": _noise(mf, X, labels),
+        "residuals": residuals(mf, X),
+        "checks": checks(mf, X),
         "factors": _factors(mf, labels),
         "diagnosis": " ".join([summary.verdict, *summary.advice]),
         "diagnostics": summary.quantities,
@@ -112,14 +115,16 @@ def _noise(mf: BayesianMF, X: ObservedMatrix, labels: tuple[list[str], list[str]
 
 def _factors(mf: BayesianMF, labels: tuple[list[str], list[str]]) -> list[Factor]:
     """The largest aligned factors with the rows and columns that weigh most."""
-    U, V = (side.mean(axis=0) for side in mf.posterior_.align())
-    size = np.sum(U**2, axis=0) * np.sum(V**2, axis=0)
-    share = size / max(size.sum(), 1e-300)
-    return [
-        Factor(float(share[k]), *(_loadings(F[:, k], names)
-                                  for F, names in zip((U, V), labels, strict=True)))
-        for k in np.argsort(-share)[:FACTORS]
-    ]  # fmt: skip
+    draws = mf.posterior_.align()
+    shares = np.prod([np.sum(side**2, axis=1) for side in draws], axis=0)
+    shares = shares / np.maximum(shares.sum(axis=1, keepdims=True), 1e-300)
+    share, (low, high) = shares.mean(axis=0), np.quantile(shares, [0.05, 0.95], axis=0)
+    means = [side.mean(axis=0) for side in draws]
+    found = []
+    for k in np.argsort(-share)[:FACTORS]:
+        rows, cols = (_loadings(F[:, k], names) for F, names in zip(means, labels, strict=True))
+        found.append(Factor(float(share[k]), rows, cols, (float(low[k]), float(high[k]))))
+    return found
 
 
 def _loadings(column: np.ndarray, names: list[str]) -> list[tuple[str, float]]:

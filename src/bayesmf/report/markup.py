@@ -125,3 +125,13 @@ def duration(seconds: float | None) -> str:
 def slug(value: str) -> str:
     """A name made safe for a class."""
     return "".join(c if c.isalnum() and c.isascii() else "-" for c in value.casefold()) or "other"
+
+
+def figure(drawing: Child, caption: str) -> Html:
+    """A drawing with words under it."""
+    return tag("figure", drawing, tag("figcaption", caption))
+
+
+def paragraph(words: str, class_: str | None = None) -> Html | None:
+    """A paragraph, if there are words for it."""
+    return tag("p", words, class_=class_) if words else None

@@ -13,8 +13,8 @@ from typing import Any
 
 from bayesmf._files import replacing
 from bayesmf.report.data import ReportData
-from bayesmf.report.markup import Html, embed, join, tag, text
-from bayesmf.report.sections import SECTIONS, matrix_layers, paragraph
+from bayesmf.report.markup import Html, embed, join, paragraph, tag, text
+from bayesmf.report.sections import SECTIONS, matrix_layers
 
 
 def build(data: ReportData) -> str:

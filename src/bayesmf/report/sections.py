@@ -10,21 +10,23 @@ import numpy as np
 from bayesmf.posterior.agreement import RHAT_LIMIT
 from bayesmf.posterior.diagnostics import ESS_LIMIT
 from bayesmf.report import charts, tables
-from bayesmf.report.data import KINDS, Factor, Levels, ReportData
-from bayesmf.report.markup import Child, Html, finite, join, number, percent, tag, text
+from bayesmf.report import noise as of_noise
+from bayesmf.report.data import KINDS, Factor, ReportData
+from bayesmf.report.markup import (
+    Child,
+    Html,
+    figure,
+    finite,
+    join,
+    number,
+    paragraph,
+    percent,
+    tag,
+    text,
+)
 
 OPEN = 4  # factors shown at once; the others unfold
 CLOSE = 0.03  # coverage so near to its nominal value is about right
-
-
-def figure(drawing: Child, caption: str) -> Html:
-    """A drawing with words under it."""
-    return tag("figure", drawing, tag("figcaption", caption))
-
-
-def paragraph(words: str, class_: str | None = None) -> Html | None:
-    """A paragraph, if there are words for it."""
-    return tag("p", words, class_=class_) if words else None
 
 
 def the_data(data: ReportData) -> Html | None:
@@ -106,6 +108,15 @@ def which_model(data: ReportData) -> Html | None:
             tag("ul", *keys, class_="keys", aria_label="Kinds of models"),
             tables.ranking(data.ranking),
         ]
+    if data.worst:
+        parts += [
+            tag("h3", "Columns that are predicted worst"),
+            paragraph(
+                "Skill is one less the error over that of the column's own average: 1 is perfect, "
+                "0 no better than the average. All of it is of cells that were held out.", "hint"
+            ),
+            tables.columns(data.worst),
+        ]  # fmt: skip
     if data.excluded:
         parts += [tag("h3", "Left out"), tables.pairs(data.excluded.items(), "reasons")]
     return join(*parts)
@@ -261,42 +272,6 @@ def largest_surprises(data: ReportData) -> Html | None:
     return join(paragraph(hint, "hint"), tables.surprises(data.surprises))
 
 
-def noise(data: ReportData) -> Html | None:
-    """Which rows and columns are measured badly, and which well."""
-    known = [side for side in data.noise if any(finite(level[1]) for level in side.levels)]
-    if not known:
-        return None
-    hint = (
-        "Noise is what the factors do not explain, as a standard deviation. A dot is that of one "
-        "row or column, a bar its 90 % interval; the dashed line is the noise of a typical one."
-    )
-    shown = [
-        tag("figure", tag("figcaption", _badly(side), class_="head"), charts.noise(side),
-            tag("figcaption", _shown(side)))
-        for side in known
-    ]  # fmt: skip
-    return join(paragraph(hint, "hint"), tag("div", *shown, class_="side"))
-
-
-def _badly(side: Levels) -> str:
-    """A headline: whether some are clearly worse than a typical one."""
-    if any(low > side.typical for _, _, low, _ in side.levels):
-        return f"These {side.side} are measured badly"
-    return f"All {side.side} are measured about equally well"
-
-
-def _shown(side: Levels) -> str:
-    """Under a drawing: the worst, and how many are left out."""
-    name, mean, low, high = side.levels[0]
-    times = f"{number(mean / side.typical, 2)} times that of a typical one" if side.typical else ""
-    said = f"The noisiest is {name}: {number(mean)} ({number(low)} to {number(high)}), {times}."
-    said += f" The unit is {side.unit}." if side.unit else ""
-    if len(side.levels) < side.total:
-        said += f" Of {side.total} {side.side} the noisiest and the most precise are shown, "
-        said += f"{len(side.levels)} in all."
-    return said
-
-
 def factors(data: ReportData) -> Html | None:
     """The aligned factors, with the rows and columns that weigh most in each."""
     if not data.factors:
@@ -313,7 +288,7 @@ def _factor(i: int, factor: Factor, signed: bool) -> Html:
     head = [tag("h3", f"Factor {i + 1}")]
     if size is not None:
         head += [
-            tag("span", f"{percent(size)} of the signal", class_="size"),
+            tag("span", f"{percent(size)} of the signal{_range_of(factor)}", class_="size"),
             charts.bar(size, 1.0, signed=False),
         ]
     columns = []
@@ -339,6 +314,13 @@ def _factor(i: int, factor: Factor, signed: bool) -> Html:
         class_="card",
         open=i < OPEN,
     )
+
+
+def _range_of(factor: Factor) -> str:
+    """The interval of a factor's share, in brackets."""
+    if factor.range is None:
+        return ""
+    return " ({} to {})".format(*map(percent, factor.range))
 
 
 def trust(data: ReportData) -> Html | None:
@@ -406,7 +388,8 @@ SECTIONS = {
     "calibration": ("Calibration", calibration),
     "matrix": ("The completed matrix", completed_matrix),
     "surprises": ("Largest surprises", largest_surprises),
-    "noise": ("Who is measured badly", noise),
+    "residuals": ("Does the noise fit", of_noise.residuals),
+    "noise": ("Who is measured badly", of_noise.levels),
     "factors": ("Factors", factors),
     "trust": ("Can it be trusted", trust),
     "repeat": ("To repeat this", repeat),

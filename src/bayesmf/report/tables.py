@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from bayesmf.posterior.agreement import RHAT_LIMIT
 from bayesmf.posterior.diagnostics import ESS_LIMIT, Diagnosis
 from bayesmf.report import charts
-from bayesmf.report.data import KINDS, STATUSES, Diagnostic, RankingRow, Surprise
+from bayesmf.report.data import KINDS, STATUSES, ColumnRow, Diagnostic, RankingRow, Surprise
 from bayesmf.report.markup import (
     MISSING,
     Child,
@@ -98,6 +98,18 @@ def ranking(rows: Sequence[RankingRow]) -> Html:
     ]  # fmt: skip
     shown = [c for c in columns if c.by is None or any(c.by(row) not in (None, "") for row in rows)]
     return table("Models compared on held-out cells", shown, rows, marked="status")
+
+
+def columns(rows: Sequence[ColumnRow]) -> Html:
+    """Columns of the data, each with its own measures."""
+    shown = [
+        named("Column", lambda r: r.column),
+        Column("Skill", lambda r: number(r.skill, 2), lambda r: finite(r.skill)),
+        Column("Correlation", lambda r: number(r.correlation, 2), lambda r: finite(r.correlation)),
+        Column("Coverage", lambda r: percent(r.coverage, fixed=True), lambda r: finite(r.coverage)),
+        Column("Cells", lambda r: whole(r.n), lambda r: finite(r.n)),
+    ]
+    return table("Columns that are predicted worst", shown, rows)
 
 
 def _errors(rows: Sequence[RankingRow]) -> list[Column]:
