@@ -25,6 +25,7 @@ from bayesmf.model.model import Model
 from bayesmf.model.presets import as_model
 from bayesmf.posterior.diagnostics import SCREENED, TOO_FEW, Summary
 from bayesmf.posterior.fitted import Fitted
+from bayesmf.posterior.loo import LeaveOneOut, leave_one_out
 from bayesmf.posterior.new_rows import NewRows, draw_new_rows, needed
 from bayesmf.posterior.noise import Noise
 from bayesmf.posterior.posterior import Posterior
@@ -286,6 +287,24 @@ class Factorisation(BaseEstimator):
                 f"{nearest(str(kind), plots.__all__)}"
             )
         return getattr(plots, kind)(self, **options)
+
+    def to_datatree(self, *, entries: int = 2000) -> Any:
+        """An xarray DataTree in the layout of ArviZ: see `Posterior.to_datatree`.
+
+        Entries, their densities and replicated data are in the units of the data, draws of the
+        posterior in those of the model.
+        """
+        from bayesmf.posterior.export import to_datatree
+
+        fitted = self.fitted_
+        return to_datatree(fitted.posterior, fitted, entries)
+
+    def loo(self, *, entries: int = 2000) -> LeaveOneOut:
+        """Log predictive density of entries given the others, in the units of the data.
+
+        As `Posterior.loo`, and to be compared with what `compare` finds with held-out entries.
+        """
+        return leave_one_out(self.fitted_, entries)
 
     @property
     def fitted_(self) -> Fitted:

@@ -229,4 +229,4 @@ def colour_bar(ax: Axes, image: AxesImage, label: str) -> None:
     """The scale of a map beside it; arrows where values lie beyond."""
     bar = ax.figure.colorbar(image, ax=ax, extend="both", shrink=0.9)
     bar.set_label(label)
-    bar.outline.set_visible(False)
+    bar.ax.spines["outline"].set_visible(False)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesmf import __version__, likelihoods, priors
-from bayesmf._errors import DataError, needs
+from bayesmf._errors import DataError, needs, whole_number
 from bayesmf._files import replacing
 from bayesmf.model import biases
 from bayesmf.model.model import Model
@@ -23,6 +23,7 @@ from bayesmf.sampler.state import State
 from bayesmf.streams import Array
 
 if TYPE_CHECKING:
+    from bayesmf.posterior.fitted import Fitted
     from bayesmf.posterior.posterior import Posterior
 
 _FORMAT = 1
@@ -88,8 +89,11 @@ def to_dataframe(posterior: Posterior) -> Any:
     return pd.DataFrame({"row": names[0], "column": names[1], "mean": mean, "std": std})
 
 
-def to_datatree(posterior: Posterior) -> Any:
-    """Kept draws, statistics of the sweeps and predictions as an `xarray.DataTree`."""
+def to_datatree(posterior: Posterior, fitted: Fitted | None = None, entries: int = 0) -> Any:
+    """Kept draws, statistics of the sweeps and predictions as an `xarray.DataTree`.
+
+    With the data that were ``fitted`` it has groups about that many of their entries.
+    """
     try:
         import xarray as xr
     except ImportError:
@@ -121,7 +125,40 @@ def to_datatree(posterior: Posterior) -> Any:
         }
     )
     tree.attrs = _attributes(posterior)
+    if fitted is not None:
+        for group, dataset in _of_entries(fitted, whole_number("entries", entries)).items():
+            tree[group] = xr.DataTree(dataset)
     return tree
+
+
+def _of_entries(fitted: Fitted, most: int) -> dict[str, Any]:
+    """What ArviZ asks about data, by group: exact entries, their densities, replicated ones."""
+    import xarray as xr
+
+    from bayesmf.posterior.residuals import exact_entries
+
+    cells, values, weights = exact_entries(fitted.X, most)
+    if not values.size:
+        raise DataError("All entries are intervals, and none is exact: export without X.")
+    predictive = fitted.predictive()
+    by_draw = (*fitted.posterior.draws["U"].shape[:2], values.size)
+    names = ([of[k] for k in at] for of, at in zip(fitted.X.names(), cells, strict=True))
+    coords = {side: ("entry", of) for side, of in zip(("row", "column"), names, strict=True)}
+    constant = {"row_position": ("entry", cells[0]), "column_position": ("entry", cells[1])}
+    if weights is not None:
+        constant["error"] = ("entry", weights**-0.5)
+    drawn = {
+        "log_likelihood": predictive.log_densities(cells, values, weights),
+        "posterior_predictive": predictive.replicated(cells, weights),
+    }
+    groups = {
+        f"/{group}": xr.Dataset({"X": (("chain", "draw", "entry"), of.reshape(by_draw))}, coords)
+        for group, of in drawn.items()
+    }
+    about = {"observed_entries": fitted.X.n_observed}
+    groups["/observed_data"] = xr.Dataset({"X": ("entry", values)}, coords, about)
+    groups["/constant_data"] = xr.Dataset(constant, coords)
+    return groups
 
 
 def _attributes(posterior: Posterior) -> dict[str, Any]:

@@ -192,6 +192,15 @@ class Predictive:
             a = part.stop
         return found[0], found[1]
 
+    def log_densities(self, cells: Cells, values: Array, weights: Array | None = None) -> Array:
+        """Log density (or probability) of a value in each of the cells, given each draw: (D, n)."""
+        found, a = np.empty((len(self.U), len(values))), 0
+        for law in self._blocks(cells, weights):
+            part = slice(a, a + law.means.shape[1])
+            found[:, part] = law.log_prob(values[part])
+            a = part.stop
+        return found
+
     def log_density(self, cells: Cells, values: Array, weights: Array | None = None) -> Array:
         """Log predictive density (or probability) of a value in each of the cells.
 
