@@ -139,7 +139,8 @@ class Factorisation(BaseEstimator):
 
     def _read(self, X: Any, reset: bool) -> ObservedMatrix:
         """Check a matrix as scikit-learn does, and keep its labels and its missing entries."""
-        if isinstance(X, (np.ma.MaskedArray, tuple)):  # which scikit-learn would misread
+        if isinstance(X, (np.ma.MaskedArray, tuple)) or hasattr(X, "obs_names"):
+            # which scikit-learn would misread
             X = ObservedMatrix.of(X)
         if isinstance(X, ObservedMatrix):
             if reset:
@@ -298,6 +299,23 @@ class Factorisation(BaseEstimator):
 
         fitted = self.fitted_
         return to_datatree(fitted.posterior, fitted, entries)
+
+    def to_anndata(self, data: Any = None) -> Any:
+        """The results as an AnnData object (extra ``anndata``).
+
+        Layers ``bayesmf_completed`` (observed values, and predictions in the gaps) and
+        ``bayesmf_sd``; aligned factors in ``obsm["X_bayesmf"]`` and ``varm["bayesmf"]``; settings
+        in ``uns["bayesmf"]``.
+
+        Parameters
+        ----------
+        data
+            An AnnData object of the same rows and columns, to which they are added; a new one by
+            default, whose ``X`` are the data.
+        """
+        from bayesmf.posterior.annotated import to_anndata
+
+        return to_anndata(self.fitted_, data)
 
     def loo(self, *, entries: int = 2000) -> LeaveOneOut:
         """Log predictive density of entries given the others, in the units of the data.
