@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bayesmf import __version__, likelihoods, priors
-from bayesmf._errors import DataError, needs, whole_number
+from bayesmf._errors import DataError, ModelError, needs, whole_number
 from bayesmf._files import replacing
 from bayesmf.model import biases
 from bayesmf.model.model import Model
@@ -34,13 +35,19 @@ _PARTS = {
     for name, part in vars(module).items()
     if isinstance(part, type) and dataclasses.is_dataclass(part)
 }
+_OPEN = (priors.Prior, likelihoods.Likelihood)  # what users write parts of their own of
+_ABOUT = ("part", "module")
 
 
 def _plain(value: Any) -> Any:
     """A hyperparameter, prior or hyperprior as numbers, lists and dictionaries."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         fields = {f.name: _plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
-        return {"part": type(value).__name__, **fields}
+        kind = type(value)
+        module = {} if _PARTS.get(kind.__name__) is kind else {"module": kind.__module__}
+        return {"part": kind.__name__, **module, **fields}
+    if isinstance(value, _OPEN):
+        raise ModelError(f"{type(value).__name__} cannot be saved: make it a dataclass.")
     if isinstance(value, np.ndarray):
         return {"array": value.tolist()}
     return value.item() if isinstance(value, np.generic) else value
@@ -52,10 +59,24 @@ def _part(plain: Any) -> Any:
         return plain
     if "array" in plain:
         return np.array(plain["array"])
-    fields = {name: _part(value) for name, value in plain.items() if name != "part"}
-    if plain["part"] not in _PARTS:
-        raise DataError(f"The file names a part {plain['part']!r} that this version does not have.")
-    return _PARTS[plain["part"]](**fields)
+    fields = {name: _part(value) for name, value in plain.items() if name not in _ABOUT}
+    part, module = plain["part"], plain.get("module")
+    if module is not None:
+        kinds = {(kind.__module__, kind.__name__): kind for kind in _subclasses(*_OPEN)}
+        if (module, part) not in kinds:
+            raise DataError(f"The file needs {part} of the module {module}: import it first.")
+        return kinds[module, part](**fields)
+    if part not in _PARTS:
+        raise DataError(f"The file names a part {part!r} that this version does not have.")
+    return _PARTS[part](**fields)
+
+
+def _subclasses(*kinds: type) -> Iterator[type]:
+    """All classes that stand below some, as far as they have been imported."""
+    for kind in kinds:
+        found: list[type] = kind.__subclasses__()
+        yield from found
+        yield from _subclasses(*found)
 
 
 def _labels(labels: Array | None) -> str:
