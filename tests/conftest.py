@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from bayesmf import ObservedMatrix
@@ -15,6 +17,14 @@ from tests.helpers.verdicts import (  # noqa: F401  fixtures and hooks of the ex
     repetition,
     verdict,
 )
+
+
+@pytest.fixture(autouse=True)
+def _close_figures():
+    """Figures that examples have opened are closed, wherever these stand."""
+    yield
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")
 
 
 @pytest.fixture(scope="session")

@@ -56,7 +56,11 @@ def snippets(page: Path) -> list[str]:
     return re.findall(r"^```python\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE)
 
 
-@pytest.mark.parametrize("page", [p for p in PAGES if snippets(p)], ids=name_of)
+# The building of the site runs the code of the gallery, to draw its pictures.
+TO_RUN = [page for page in PAGES if snippets(page) and page.name != "gallery.md"]
+
+
+@pytest.mark.parametrize("page", TO_RUN, ids=name_of)
 def test_snippets_run(page, capsys, tmp_path, monkeypatch):
     """In order, in one session, as a reader would type them."""
     monkeypatch.chdir(tmp_path)
@@ -278,6 +282,8 @@ def test_the_site_builds_without_a_warning_and_fetches_nothing(tmp_path):
         cwd=ROOT, capture_output=True, text=True,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
+    drawn = re.findall(r"\]\((images/gallery/.*?)\)", (ROOT / "docs" / "gallery.md").read_text())
+    assert all((tmp_path / name).stat().st_size > 5000 for name in drawn) and len(drawn) > 14
     pages = list(tmp_path.rglob("*.html"))
     assert len(pages) > len(PAGES) - 2
     for page in pages:

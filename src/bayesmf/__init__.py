@@ -17,6 +17,7 @@ _HOME = {
     "Comparison": "comparison.compare",
     "ObservedMatrix": "data.observed",
     "read_matrix": "reading",
+    "from_anndata": "data.annotated",
     "sample": "posterior.sample",
     "Posterior": "posterior.posterior",
     "chain": "sampler.run",

@@ -15,7 +15,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from bayesmf import _threads
-from bayesmf._errors import ConvergenceWarning, DataError, ModelError, whole_number
+from bayesmf._errors import ConvergenceWarning, DataError, ModelError, nearest, whole_number
 from bayesmf.data.errors import known_errors
 from bayesmf.data.inspection import codes, inspect
 from bayesmf.data.observed import ObservedMatrix
@@ -24,8 +24,10 @@ from bayesmf.model.biases import Biases, augmented
 from bayesmf.model.model import Model
 from bayesmf.model.presets import as_model
 from bayesmf.posterior.diagnostics import SCREENED, TOO_FEW, Summary
+from bayesmf.posterior.fitted import Fitted
+from bayesmf.posterior.loo import LeaveOneOut, leave_one_out
 from bayesmf.posterior.new_rows import NewRows, draw_new_rows, needed
-from bayesmf.posterior.noise import Noise, in_units
+from bayesmf.posterior.noise import Noise
 from bayesmf.posterior.posterior import Posterior
 from bayesmf.posterior.predictive import Predictive
 from bayesmf.posterior.sample import run_on, sample
@@ -137,7 +139,8 @@ class Factorisation(BaseEstimator):
 
     def _read(self, X: Any, reset: bool) -> ObservedMatrix:
         """Check a matrix as scikit-learn does, and keep its labels and its missing entries."""
-        if isinstance(X, (np.ma.MaskedArray, tuple)):  # which scikit-learn would misread
+        if isinstance(X, (np.ma.MaskedArray, tuple)) or hasattr(X, "obs_names"):
+            # which scikit-learn would misread
             X = ObservedMatrix.of(X)
         if isinstance(X, ObservedMatrix):
             if reset:
@@ -263,13 +266,72 @@ class Factorisation(BaseEstimator):
         a noise of its own; under a transformation they are those of the transformed values, and
         where errors are known, factors of these.
         """
+        return self.fitted_.noise(level)
+
+    def plot(self, kind: str = "matrix", **options: Any) -> Any:
+        """Draw a picture of the fit, and return its Axes.
+
+        Parameters
+        ----------
+        kind
+            Name of a function of `bayesmf.plots`: "matrix", "cells", "factors", "loadings",
+            "variance", "traces", "rank_histograms", "calibration", "pit", "residuals",
+            "predictive_checks", "noise" or "rank_curves".
+        **options
+            Those of the function, such as ``ax``.
+        """
+        from bayesmf import plots
+
+        if kind not in plots.__all__:
+            raise ModelError(
+                f"kind must be one of {', '.join(plots.__all__)}, got {kind!r}."
+                f"{nearest(str(kind), plots.__all__)}"
+            )
+        return getattr(plots, kind)(self, **options)
+
+    def to_datatree(self, *, entries: int = 2000) -> Any:
+        """An xarray DataTree in the layout of ArviZ: see `Posterior.to_datatree`.
+
+        Entries, their densities and replicated data are in the units of the data, draws of the
+        posterior in those of the model.
+        """
+        from bayesmf.posterior.export import to_datatree
+
+        fitted = self.fitted_
+        return to_datatree(fitted.posterior, fitted, entries)
+
+    def to_anndata(self, data: Any = None) -> Any:
+        """The results as an AnnData object (extra ``anndata``).
+
+        Layers ``bayesmf_completed`` (observed values, and predictions in the gaps) and
+        ``bayesmf_sd``; aligned factors in ``obsm["X_bayesmf"]`` and ``varm["bayesmf"]``; settings
+        in ``uns["bayesmf"]``.
+
+        Parameters
+        ----------
+        data
+            An AnnData object of the same rows and columns, to which they are added; a new one by
+            default, whose ``X`` are the data.
+        """
+        from bayesmf.posterior.annotated import to_anndata
+
+        return to_anndata(self.fitted_, data)
+
+    def loo(self, *, entries: int = 2000) -> LeaveOneOut:
+        """Log predictive density of entries given the others, in the units of the data.
+
+        As `Posterior.loo`, and to be compared with what `compare` finds with held-out entries.
+        """
+        return leave_one_out(self.fitted_, entries)
+
+    @property
+    def fitted_(self) -> Fitted:
+        """Posterior, data and the units between them, as `bayesmf.plots` takes them."""
         check_is_fitted(self, "posterior_")
-        noise = self.posterior_.noise(level)
-        return noise if self._matrix.errors is not None else in_units(noise, self.units_)
+        return Fitted(self.posterior_, self._matrix, self.units_)
 
     def _predictive(self, latent: bool = False) -> Predictive:
-        check_is_fitted(self, "posterior_")
-        return Predictive.of(self.posterior_, units=self.units_, latent=latent)
+        return self.fitted_.predictive(latent)
 
     def _of_new_rows(self, X: ObservedMatrix, latent: bool = False) -> Predictive:
         """Predictive distribution of rows that were not fitted, given their own entries."""

@@ -73,7 +73,8 @@ def read_matrix(
     source
         Name of a dataset (`bayesmf.datasets.CATALOGUE`), or path of a file. Its ending tells what
         it is: .csv (commas), .tsv and .txt (tabs), .mtx (MatrixMarket), each also with .gz;
-        .parquet; .npy (a dense array); .npz (one array, or what `scipy.sparse.save_npz` wrote). In
+        .parquet; .npy (a dense array); .npz (one array, or what `scipy.sparse.save_npz` wrote);
+        .h5ad (AnnData; `from_anndata` reads layers too). In other
         sparse files the stored entries are the observed ones. The first row of a table names its
         columns. Empty cells, NA, NaN, N/A, null and None are missing, in capitals or not. In a
         table of text >8, >=8 and 8+ are values that lie at 8 or above, <0.05 and <=0.05 the other
@@ -470,10 +471,17 @@ def _texts(labels: Iterable[Any]) -> list[str]:
     return [str(label).strip() for label in labels]
 
 
+def _read_h5ad(path: Path, layout: Layout) -> ObservedMatrix:
+    from bayesmf.data.annotated import from_anndata
+
+    return from_anndata(path)
+
+
 _READERS: dict[str, Callable[[Path, Layout], ObservedMatrix]] = {
     **dict.fromkeys(_DELIMITERS, _read_text),
     ".mtx": _read_mtx,
     ".npy": _read_npy,
     ".npz": _read_npz,
     ".parquet": _read_parquet,
+    ".h5ad": _read_h5ad,
 }

@@ -70,6 +70,12 @@ class Stream:
         kernel, needed = (fill_common, 2) if kind in COMMON else (fill_special, 3)
         padded = (*parameters, 1.0, 1.0)[:needed]
         arguments = [_two_dimensional(p, len(shape)) for p in padded]
+        for array in arguments:  # kernels read without asking
+            if array.shape[0] not in (1, rows) or array.shape[1] not in (1, columns):
+                raise ModelError(
+                    f"a parameter of shape {array.shape} does not broadcast to a variable of shape "
+                    f"{shape}."
+                )
         key = self.key()
         if out.size < _PARALLEL_DRAWS:
             kernel(0, rows, key, kind, *arguments, out)

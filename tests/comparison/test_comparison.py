@@ -73,7 +73,7 @@ def test_the_best_estimator_predicts(found):
 
 def test_a_plot_has_all_models(found):
     pytest.importorskip("matplotlib")
-    labels = [t.get_text() for t in found.plot().axes[0].get_yticklabels()]
+    labels = [t.get_text() for t in found.plot().get_yticklabels()]
     assert len(labels) == 5 and any("row-average" in label for label in labels)
 
 

@@ -1,16 +1,29 @@
 """Tables, trees and files of a posterior."""
 
 import json
+import warnings
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from bayesmf import ARD, Exponential, Gaussian, Laplace, Model, Posterior, chain, sample
-from bayesmf._errors import DataError
+from bayesmf import (
+    ARD,
+    BayesianMF,
+    Exponential,
+    Gaussian,
+    Laplace,
+    Model,
+    ObservedMatrix,
+    Posterior,
+    chain,
+    sample,
+)
+from bayesmf._errors import DataError, ModelError
 from bayesmf.model.presets import PRESETS
 from bayesmf.sampler.state import Problem
+from bayesmf.splits import holdout
 
 xr = pytest.importorskip("xarray")
 OPTIONS = {"draws": 6, "burn_in": 4, "chains": 2, "keep": "all", "random_state": 0}
@@ -63,6 +76,92 @@ def test_tree_and_table():
     assert list(table.columns) == ["row", "column", "mean", "std"] and len(table) == 63
     first = table[(table["row"] == "<script>") & (table["column"] == 20)]
     assert first["mean"].item() == posterior.mean[8, 2]
+
+
+def fitted(**options):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 2)) @ rng.normal(size=(2, 12)) + rng.normal(0, 0.5, (30, 12))
+    X[rng.random(X.shape) < 0.2] = np.nan
+    X = pd.DataFrame(5 + 3 * X, [f"r{i}" for i in range(30)], [f"c{j}" for j in range(12)])
+    options = {"draws": 100, "burn_in": 100, "random_state": 0, **options}
+    return BayesianMF("GGG", 2, **options).fit(X), X
+
+
+def test_the_tree_has_what_arviz_asks_about_data():
+    mf, X = fitted()
+    tree = mf.to_datatree(entries=50)
+    observed, constant = tree["/observed_data/X"], tree["/constant_data"]
+    i, j = (constant[f"{side}_position"].to_numpy() for side in ("row", "column"))
+    assert observed.shape == (50,)
+    np.testing.assert_array_equal(observed, X.to_numpy()[i, j])
+    assert observed["row"].to_numpy().tolist() == [f"r{k}" for k in i]
+    given = tree["/log_likelihood/X"]
+    assert given.dims == ("chain", "draw", "entry") and given.shape == (2, 100, 50)
+    mixed = np.log(np.mean(np.exp(given), axis=(0, 1)))
+    np.testing.assert_allclose(mixed, mf.log_density(i, j, observed))
+    drawn = tree["/posterior_predictive/X"]
+    mean, std = mf.predict(i, j, return_std=True)
+    assert np.abs((drawn.mean(("chain", "draw")) - mean) / std).max() < 5 / 200**0.5
+    assert mf.to_datatree()["/observed_data/X"].size == X.notna().to_numpy().sum()
+    assert "/log_likelihood" not in mf.posterior_.to_datatree().groups
+
+
+def test_a_tree_of_known_errors_and_of_entries_that_are_intervals():
+    X = frame().fillna(1.0)
+    errors = np.full(X.shape, 0.5)
+    mf = BayesianMF("GGG", 1, draws=20, burn_in=5, random_state=0).fit(X, errors=errors)
+    tree = mf.to_datatree()
+    np.testing.assert_allclose(tree["/constant_data/error"], 0.5)
+    rounded = ObservedMatrix.of(X).rounded()
+    posterior = sample(rounded, "CGGA", 1, draws=5, keep="all", random_state=0)
+    with pytest.raises(DataError, match="none is exact"):
+        posterior.to_datatree(rounded)
+    with pytest.raises(ModelError, match="entries must be a whole number"):
+        mf.to_datatree(entries=0)
+
+
+def test_functions_of_arviz_run_on_the_tree():
+    stats = pytest.importorskip("arviz_stats")
+    plots = pytest.importorskip("arviz_plots")
+    mf, _ = fitted()
+    tree = mf.to_datatree(entries=100)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # about some k-hat
+        found = stats.loo(tree)
+        assert found.elpd / 100 == pytest.approx(mf.loo(entries=100).log_density, abs=0.01)
+    table = stats.summary(tree, var_names=["noise_precision"])
+    assert float(table["mean"].iloc[0]) == pytest.approx(
+        mf.posterior_.noise_precision.mean(), rel=0.01
+    )
+    plots.plot_ppc_dist(tree, num_samples=5, backend="none")
+
+
+def test_left_out_entries_have_the_density_that_held_out_ones_have():
+    mf, X = fitted(chains=4)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        loo = mf.loo()
+    assert loo.pointwise.shape == loo.khat.shape == loo.cells[0].shape
+    train, test = holdout(ObservedMatrix.of(X), 0.1, 0)
+    less = BayesianMF("GGG", 2, draws=100, burn_in=100, random_state=0).fit(train)
+    places = {cell: k for k, cell in enumerate(zip(*loo.cells, strict=True))}
+    same = [places[cell] for cell in zip(test[0], test[1], strict=True)]
+    held = less.log_density(*test)
+    off = loo.pointwise[same] - held
+    assert abs(off.mean()) < 4 * off.std() / off.size**0.5 + 0.1
+    seen = mf.log_density(*test)
+    assert (seen > loo.pointwise[same]).all()
+    assert f"{loo.log_density:.4f}" in str(loo)
+
+
+def test_weights_that_are_not_reliable_are_told():
+    """A value that alone decides its own row."""
+    X = np.random.default_rng(0).normal(size=(12, 8))
+    posterior = sample(X, "GGG", 6, draws=200, keep="all", random_state=0)
+    with pytest.warns(UserWarning, match="k-hat exceeds") as told:
+        found = posterior.loo(X)
+    assert found.unreliable > 0.01 and found.advice == str(told[0].message)
+    assert found.advice in str(found)
 
 
 def test_files_that_are_no_posteriors(tmp_path):

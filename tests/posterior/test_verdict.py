@@ -9,7 +9,8 @@ import pytest
 
 from bayesmf import BayesianMF, ConvergenceWarning, ModelError, sample
 from bayesmf.posterior.agreement import settled_apart
-from bayesmf.posterior.verdict import Evidence, _without_entry, judge
+from bayesmf.posterior.left_out import without_entry
+from bayesmf.posterior.verdict import Evidence, judge
 
 RUN = {"draws": 100, "burn_in": 100, "random_state": 0}
 
@@ -186,7 +187,7 @@ def test_running_on_ends_at_the_budget_and_does_nothing_when_all_is_fine():
 
 def test_an_entry_that_some_draws_rule_out_leaves_finite_weights():
     density = np.array([[-np.inf, -np.inf], [0.0, -np.inf], [0.0, -np.inf]])
-    weights = _without_entry(density)
+    weights = without_entry(density)
     np.testing.assert_allclose(weights.sum(axis=0), 1.0)
     assert weights[0, 0] > 0.3
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from bayesmf import _threads
-from bayesmf._errors import ModelError, nearest, needs
+from bayesmf._errors import ModelError, nearest
 from bayesmf.comparison import entrants, words
 from bayesmf.comparison.entrants import Entrant
 from bayesmf.comparison.race import MEASURES, Lane, Race, crossings, entered, standings
@@ -347,24 +347,11 @@ class Comparison:
             self._fitted = self.fit(self.best_)
         return self._fitted
 
-    def plot(self) -> Any:
-        """A matplotlib figure: held-out errors with standard errors, the best on top."""
-        try:
-            from matplotlib.figure import Figure
-        except ImportError:
-            raise needs("plot", "matplotlib", "report") from None
-        shown = [s for s in self.standings if np.isfinite(s.mse)]
-        figure = Figure(figsize=(5, 0.28 * len(shown) + 1), layout="constrained")
-        axes = figure.add_subplot()
-        at = np.arange(len(shown))[::-1]
-        solid = [s.status in ("recommended", "tie") for s in shown]
-        axes.errorbar([s.mse for s in shown], at, xerr=[np.nan_to_num(s.mse_error) for s in shown],
-                      fmt="none", ecolor="0.6")  # fmt: skip
-        for y, s, full in zip(at, shown, solid, strict=True):
-            axes.plot(s.mse, y, "o", color="C3", fillstyle="full" if full else "none")
-        axes.set_yticks(at, [f"{s.model} (K = {s.rank})" for s in shown])
-        axes.set_xlabel("held-out mean squared error; filled: best or tied")
-        return figure
+    def plot(self, **options: Any) -> Any:
+        """Draw the held-out errors of all models, and return the Axes: `bayesmf.plots.models`."""
+        from bayesmf.plots import models
+
+        return models(self, **options)
 
     def report(
         self, path: str | Path, title: str = "Comparison of models", **settings: object

@@ -89,7 +89,8 @@ class ObservedMatrix:
             container the stored entries are the observed ones, explicit zeros included. Mind
             that DIA cannot tell a stored zero from padding, so its zeros are missing, and that
             BSR stores whole blocks, so the zeros inside a block are observed. Any 3-tuple is
-            read by `from_triples`. An `ObservedMatrix` is returned as it is.
+            read by `from_triples`. AnnData are read by `from_anndata`. An `ObservedMatrix` is
+            returned as it is.
         mask : boolean array, optional
             True where a cell of a dense `X` is observed; the content of others is ignored.
         row_labels, col_labels : iterable of hashable, optional
@@ -105,6 +106,12 @@ class ObservedMatrix:
             if mask is not None or row_labels is not None or col_labels is not None:
                 raise DataError("An ObservedMatrix has its mask and labels already; pass only X.")
             return X
+        if hasattr(X, "obs_names") and hasattr(X, "var_names"):
+            from bayesmf.data.annotated import from_anndata
+
+            if mask is not None or row_labels is not None or col_labels is not None:
+                raise DataError("AnnData have labels and gaps of their own; pass only X.")
+            return from_anndata(X)
         is_triple, is_sparse = isinstance(X, tuple) and len(X) == 3, hasattr(X, "tocoo")
         if mask is not None and (is_triple or is_sparse):
             raise DataError("mask goes with a dense matrix; leave unobserved entries out of X.")

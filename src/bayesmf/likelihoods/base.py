@@ -24,6 +24,7 @@ from bayesmf.priors.distributions import Values, Variable
 from bayesmf.streams import Array, Stream
 from bayesmf.updates import counts, entries, normal
 from bayesmf.updates.normal import SideWeights
+from bayesmf.updates.terms import GammaTerms, checked
 
 Cells = tuple[Array, Array]  # rows and columns of cells
 
@@ -45,6 +46,16 @@ class Side(NamedTuple):
     def rank(self) -> int:
         """Number of factors."""
         return self.U.shape[1]
+
+    def terms(self) -> Any:
+        """What the prior states under normal working data."""
+        terms = self.prior.terms(self.values, self.rank)
+        return checked(terms, len(self.U), self.rank, self.prior)
+
+    def gamma_terms(self) -> GammaTerms:
+        """What the prior states under working counts."""
+        terms = self.prior.gamma_terms(self.values, self.rank)
+        return checked(terms, len(self.U), self.rank, self.prior)
 
 
 class Weights(NamedTuple):
@@ -147,7 +158,7 @@ class NormalData(Working):
     precision: float
 
     def draw(self, side: Side, stream: Stream, beside: Array | None = None) -> Array | None:
-        terms, weights = side.prior.terms(side.values, side.rank), self.weights.of(side.axis)
+        terms, weights = side.terms(), self.weights.of(side.axis)
         return normal.draw_side(
             side.view, side.U, side.V, terms, self.precision, stream,
             errors=side.axis == 1 or weights.own is not None, beside=beside, weights=weights,
@@ -166,7 +177,7 @@ class CountData(Working):
 
     def conditional(self, side: Side, threads: int) -> dist.Gamma:
         """Distribution of the factors of one side given the split counts."""
-        shape, rate = side.prior.gamma_terms(side.values, side.rank)
+        shape, rate = side.gamma_terms()
         weights = None if self.exposures is None else self.exposures[side.axis]
         exposure = counts.factor_sums(side.view, side.V, threads, weights)
         return dist.Gamma(shape=shape + self.sums[side.axis], rate=rate + exposure)
@@ -182,7 +193,7 @@ class LargeCounts(Working):
     exposures: tuple[Array, Array] | None = None
 
     def draw(self, side: Side, stream: Stream, beside: Array | None = None) -> None:
-        terms = side.prior.gamma_terms(side.values, side.rank)
+        terms = side.gamma_terms()
         exposures = None if self.exposures is None else self.exposures[side.axis]
         counts.draw_rows(side.view, side.U, side.V, *terms, exposures, stream)
 

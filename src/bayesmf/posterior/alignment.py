@@ -21,6 +21,18 @@ def invariance(model: Model) -> str:
     return "order" if any(model.nonnegative) else "signs and order"
 
 
+def signal_shares(U: Array, V: Array) -> Array:
+    """Share of each factor in the signal of every draw: U (D, I, K) and V (D, J, K) to (D, K)."""
+    sizes = np.sum(U**2, axis=1) * np.sum(V**2, axis=1)
+    return sizes / np.maximum(sizes.sum(axis=1, keepdims=True), 1e-300)
+
+
+def largest(loadings: Array, n: int) -> Array:
+    """Positions of the n largest loadings of either sign, from the highest to the lowest."""
+    most = np.argsort(-np.abs(loadings), kind="stable")[:n]
+    return most[np.argsort(-loadings[most], kind="stable")]
+
+
 def _nearest(W: Array, reference: Array, kind: str) -> Array:
     """The orthogonal matrix (K, K) that brings W nearest to the reference, both (I + J, K)."""
     if kind == "rotation":

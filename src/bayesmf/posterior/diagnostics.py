@@ -120,10 +120,8 @@ class Summary:
         return "\n".join(lines)
 
 
-def summarise(
-    posterior: Posterior, n_cells: int, screen: int | None = None, X: ObservedMatrix | None = None
-) -> Summary:
-    """Diagnose a posterior, with its data if they are at hand."""
+def identifiable(posterior: Posterior) -> dict[str, Array]:
+    """Draws (chains, draws) of single numbers about which chains can agree, by name."""
     kept, settings = posterior.draws, posterior.settings
     series: dict[str, Array] = {}
     sweeps = posterior.train_mse[:, settings["burn_in"] :]
@@ -139,8 +137,16 @@ def summarise(
             ordered = np.sort(kept[name], axis=2)
             for k in range(ordered.shape[2]):
                 series[f"{name}, {k + 1}. smallest"] = ordered[:, :, k]
-    found, cells = [diagnose(name, draws) for name, draws in series.items()], np.empty(0)
-    evidence, known = Evidence(), _knows_cells(posterior)
+    return series
+
+
+def summarise(
+    posterior: Posterior, n_cells: int, screen: int | None = None, X: ObservedMatrix | None = None
+) -> Summary:
+    """Diagnose a posterior, with its data if they are at hand."""
+    found = [diagnose(name, draws) for name, draws in identifiable(posterior).items()]
+    settings, cells = posterior.settings, np.empty(0)
+    evidence, known = Evidence(), knows_cells(posterior)
     if known:
         evidence = gather(posterior, X)
         I, J = posterior.shape  # noqa: E741
@@ -148,7 +154,9 @@ def summarise(
         chosen = np.linspace(0, I - 1, rows).round().astype(int)
         U, V = _by_chain(posterior)
         cells = _screen(U if rows == I else U[:, :, chosen], V)
-        found += [diagnose(name, draws) for name, draws in _some_cells(U, V, n_cells)]
+        found += [
+            diagnose(f"cell ({i}, {j})", draws) for i, j, draws in some_cells(posterior, n_cells)
+        ]
     draws = settings["draws"]
     share = float(np.mean(cells > max(RHAT_LIMIT, _chance(draws)))) if cells.size else 0.0
     level, advice = judge(evidence, draws, share) if known else (USABLE, [_UNSEEN])
@@ -158,7 +166,7 @@ def summarise(
     )  # fmt: skip
 
 
-def _knows_cells(posterior: Posterior) -> bool:
+def knows_cells(posterior: Posterior) -> bool:
     """Whether all was kept that predictions of cells are made of."""
     biases = {"bias.mean", "bias.rows", "bias.cols"} if posterior.model.biases else set()
     return {"U", "V"} | biases <= set(posterior.draws)
@@ -171,13 +179,13 @@ def _by_chain(posterior: Posterior) -> tuple[Array, Array]:
     return U.reshape(*first, *U.shape[1:]), V.reshape(*first, *V.shape[1:])
 
 
-def _some_cells(U: Array, V: Array, n: int) -> list[tuple[str, Array]]:
-    """Predictions of a few cells, always the same of a matrix: names and draws."""
+def some_cells(posterior: Posterior, n: int) -> list[tuple[int, int, Array]]:
+    """Predictions of a few cells, always the same of a matrix: row, column, (chains, draws)."""
+    U, V = _by_chain(posterior)
     rng = np.random.default_rng(0)
     i, j = (rng.integers(0, F.shape[2], n) for F in (U, V))
     values = np.einsum("cdtk,cdtk->cdt", U[:, :, i], V[:, :, j])
-    names = [f"cell ({a}, {b})" for a, b in zip(i, j, strict=True)]
-    return list(zip(names, np.moveaxis(values, 2, 0), strict=True))
+    return list(zip(i.tolist(), j.tolist(), np.moveaxis(values, 2, 0), strict=True))
 
 
 def _screen(U: Array, V: Array) -> Array:

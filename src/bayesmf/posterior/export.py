@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bayesmf import __version__, likelihoods, priors
-from bayesmf._errors import DataError, needs
+from bayesmf._errors import DataError, ModelError, needs, whole_number
 from bayesmf._files import replacing
 from bayesmf.model import biases
 from bayesmf.model.model import Model
@@ -23,6 +24,7 @@ from bayesmf.sampler.state import State
 from bayesmf.streams import Array
 
 if TYPE_CHECKING:
+    from bayesmf.posterior.fitted import Fitted
     from bayesmf.posterior.posterior import Posterior
 
 _FORMAT = 1
@@ -33,13 +35,19 @@ _PARTS = {
     for name, part in vars(module).items()
     if isinstance(part, type) and dataclasses.is_dataclass(part)
 }
+_OPEN = (priors.Prior, likelihoods.Likelihood)  # what users write parts of their own of
+_ABOUT = ("part", "module")
 
 
 def _plain(value: Any) -> Any:
     """A hyperparameter, prior or hyperprior as numbers, lists and dictionaries."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         fields = {f.name: _plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
-        return {"part": type(value).__name__, **fields}
+        kind = type(value)
+        module = {} if _PARTS.get(kind.__name__) is kind else {"module": kind.__module__}
+        return {"part": kind.__name__, **module, **fields}
+    if isinstance(value, _OPEN):
+        raise ModelError(f"{type(value).__name__} cannot be saved: make it a dataclass.")
     if isinstance(value, np.ndarray):
         return {"array": value.tolist()}
     return value.item() if isinstance(value, np.generic) else value
@@ -51,10 +59,24 @@ def _part(plain: Any) -> Any:
         return plain
     if "array" in plain:
         return np.array(plain["array"])
-    fields = {name: _part(value) for name, value in plain.items() if name != "part"}
-    if plain["part"] not in _PARTS:
-        raise DataError(f"The file names a part {plain['part']!r} that this version does not have.")
-    return _PARTS[plain["part"]](**fields)
+    fields = {name: _part(value) for name, value in plain.items() if name not in _ABOUT}
+    part, module = plain["part"], plain.get("module")
+    if module is not None:
+        kinds = {(kind.__module__, kind.__name__): kind for kind in _subclasses(*_OPEN)}
+        if (module, part) not in kinds:
+            raise DataError(f"The file needs {part} of the module {module}: import it first.")
+        return kinds[module, part](**fields)
+    if part not in _PARTS:
+        raise DataError(f"The file names a part {part!r} that this version does not have.")
+    return _PARTS[part](**fields)
+
+
+def _subclasses(*kinds: type) -> Iterator[type]:
+    """All classes that stand below some, as far as they have been imported."""
+    for kind in kinds:
+        found: list[type] = kind.__subclasses__()
+        yield from found
+        yield from _subclasses(*found)
 
 
 def _labels(labels: Array | None) -> str:
@@ -88,8 +110,11 @@ def to_dataframe(posterior: Posterior) -> Any:
     return pd.DataFrame({"row": names[0], "column": names[1], "mean": mean, "std": std})
 
 
-def to_datatree(posterior: Posterior) -> Any:
-    """Kept draws, statistics of the sweeps and predictions as an `xarray.DataTree`."""
+def to_datatree(posterior: Posterior, fitted: Fitted | None = None, entries: int = 0) -> Any:
+    """Kept draws, statistics of the sweeps and predictions as an `xarray.DataTree`.
+
+    With the data that were ``fitted`` it has groups about that many of their entries.
+    """
     try:
         import xarray as xr
     except ImportError:
@@ -121,7 +146,40 @@ def to_datatree(posterior: Posterior) -> Any:
         }
     )
     tree.attrs = _attributes(posterior)
+    if fitted is not None:
+        for group, dataset in _of_entries(fitted, whole_number("entries", entries)).items():
+            tree[group] = xr.DataTree(dataset)
     return tree
+
+
+def _of_entries(fitted: Fitted, most: int) -> dict[str, Any]:
+    """What ArviZ asks about data, by group: exact entries, their densities, replicated ones."""
+    import xarray as xr
+
+    from bayesmf.posterior.residuals import exact_entries
+
+    cells, values, weights = exact_entries(fitted.X, most)
+    if not values.size:
+        raise DataError("All entries are intervals, and none is exact: export without X.")
+    predictive = fitted.predictive()
+    by_draw = (*fitted.posterior.draws["U"].shape[:2], values.size)
+    names = ([of[k] for k in at] for of, at in zip(fitted.X.names(), cells, strict=True))
+    coords = {side: ("entry", of) for side, of in zip(("row", "column"), names, strict=True)}
+    constant = {"row_position": ("entry", cells[0]), "column_position": ("entry", cells[1])}
+    if weights is not None:
+        constant["error"] = ("entry", weights**-0.5)
+    drawn = {
+        "log_likelihood": predictive.log_densities(cells, values, weights),
+        "posterior_predictive": predictive.replicated(cells, weights),
+    }
+    groups = {
+        f"/{group}": xr.Dataset({"X": (("chain", "draw", "entry"), of.reshape(by_draw))}, coords)
+        for group, of in drawn.items()
+    }
+    about = {"observed_entries": fitted.X.n_observed}
+    groups["/observed_data"] = xr.Dataset({"X": ("entry", values)}, coords, about)
+    groups["/constant_data"] = xr.Dataset(constant, coords)
+    return groups
 
 
 def _attributes(posterior: Posterior) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from bayesmf.streams import Array
 
 if TYPE_CHECKING:
     from bayesmf.posterior.diagnostics import Summary
+    from bayesmf.posterior.loo import LeaveOneOut
     from bayesmf.posterior.noise import Noise
 
 
@@ -217,11 +218,41 @@ class Posterior:
 
         return to_dataframe(self)
 
-    def to_datatree(self) -> Any:
-        """An xarray DataTree in the layout of ArviZ: kept draws, statistics and predictions."""
-        from bayesmf.posterior.export import to_datatree
+    def to_datatree(self, X: Any = None, *, entries: int = 2000) -> Any:
+        """An xarray DataTree in the layout of ArviZ: kept draws, statistics and predictions.
 
-        return to_datatree(self)
+        Parameters
+        ----------
+        X
+            The data, as `sample` was given them. The tree then also has the groups
+            ``observed_data``, ``log_likelihood``, ``posterior_predictive`` and ``constant_data``,
+            each with a variable ``X`` by entry, which needs the draws of U and V.
+        entries
+            Entries in these groups at most, chosen at random but always the same of a matrix.
+        """
+        from bayesmf.posterior.export import to_datatree
+        from bayesmf.posterior.fitted import Fitted
+
+        fitted = None if X is None else Fitted(self, ObservedMatrix.of(X))
+        return to_datatree(self, fitted, entries)
+
+    def loo(self, X: Any, *, entries: int = 2000) -> LeaveOneOut:
+        """Log predictive density of entries given the others, by PSIS-LOO.
+
+        Draws are weighted by the inverse of their density of an entry, and the weights smoothed. It
+        needs no other fit, but is reliable only where ``khat`` is small: see `LeaveOneOut`.
+
+        Parameters
+        ----------
+        X
+            The data, as `sample` was given them.
+        entries
+            Entries that are looked at, at most, chosen at random but always the same of a matrix.
+        """
+        from bayesmf.posterior.fitted import Fitted
+        from bayesmf.posterior.loo import leave_one_out
+
+        return leave_one_out(Fitted(self, ObservedMatrix.of(X)), entries)
 
     def save(self, path: str | Path) -> None:
         """Write everything to a NetCDF file, from which `load` reads it; nothing is pickled."""

@@ -19,6 +19,7 @@ from bayesmf.data.units import Units
 from bayesmf.likelihoods import Likelihood
 from bayesmf.likelihoods.laws import Law
 from bayesmf.likelihoods.mapped import MappedLaw
+from bayesmf.posterior.left_out import without_entry
 from bayesmf.posterior.posterior import Posterior
 from bayesmf.priors.distributions import Values
 from bayesmf.streams import Array
@@ -169,23 +170,36 @@ class Predictive:
         return np.concatenate([law.sample(rng) for law in self._blocks(cells, weights)], axis=1)
 
     def shares(
-        self, cells: Cells, values: Array, weights: Array | None = None
+        self, cells: Cells, values: Array, weights: Array | None = None, left_out: bool = False
     ) -> tuple[Array, Array]:
         """Shares (n,) of every cell's distribution that lie below a value, and up to it.
 
         They differ where single values have a probability. A central interval holds the value if
         its lower level is at most the second and its upper level at least the first. ``weights``
-        are inverse squares of the values' known errors.
+        are inverse squares of the values' known errors. ``left_out``: the values are among the data
+        of the fit, and each is to be predicted by the others.
         """
         found, a = np.empty((2, len(values))), 0
         times = -(-_VALUES // len(self.U))
         for number, law in enumerate(self._blocks(cells, weights)):
             part = slice(a, a + law.means.shape[1])
             drawn = law.replicates(times, [*self.seed, number])
-            found[0, part] = (drawn < values[part]).mean(axis=0)
-            found[1, part] = (drawn <= values[part]).mean(axis=0)
+            counts = None
+            if left_out:
+                counts = np.repeat(without_entry(law.log_prob(values[part])), times, axis=0)
+            found[0, part] = np.average(drawn < values[part], axis=0, weights=counts)
+            found[1, part] = np.average(drawn <= values[part], axis=0, weights=counts)
             a = part.stop
         return found[0], found[1]
+
+    def log_densities(self, cells: Cells, values: Array, weights: Array | None = None) -> Array:
+        """Log density (or probability) of a value in each of the cells, given each draw: (D, n)."""
+        found, a = np.empty((len(self.U), len(values))), 0
+        for law in self._blocks(cells, weights):
+            part = slice(a, a + law.means.shape[1])
+            found[:, part] = law.log_prob(values[part])
+            a = part.stop
+        return found
 
     def log_density(self, cells: Cells, values: Array, weights: Array | None = None) -> Array:
         """Log predictive density (or probability) of a value in each of the cells.

@@ -15,6 +15,7 @@ import numpy as np
 from bayesmf.data.observed import ObservedMatrix
 from bayesmf.likelihoods.laws import Law
 from bayesmf.posterior.agreement import settled_apart
+from bayesmf.posterior.left_out import log_left_out, without_entry
 from bayesmf.streams import Array
 
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ _LOOKED_AT, _AT_ONCE = 2000, 250  # cells, and entries
 _ENOUGH = 200  # entries below which shares of them say little
 _LEVEL = 0.9  # of the intervals whose coverage is judged
 _FAR = 6.0  # standard deviations
-_DEEP = 500.0  # nats below the best draw, where a density is as good as none
 
 
 class Evidence(NamedTuple):
@@ -118,7 +118,7 @@ def _of_entries(posterior: Posterior, X: ObservedMatrix, rng: np.random.Generato
     y = values[chosen]
     law = _law(posterior, (i, j), None if X.weights is None else X.weights[0][chosen])
     log_density = law.log_prob(y)
-    weights = _without_entry(log_density)
+    weights = without_entry(log_density)
     drawn = law.replicates(1, (0, 0))
     jump = np.sum(weights * (drawn == y), axis=0)
     pit = np.sum(weights * (drawn < y), axis=0) + rng.random(y.size) * jump
@@ -131,23 +131,6 @@ def _of_entries(posterior: Posterior, X: ObservedMatrix, rng: np.random.Generato
     by_chain = log_density.reshape(*posterior.draws["U"].shape[:2], -1)
     densities = tuple(float(np.mean(log_left_out(chain))) for chain in by_chain)
     return Evidence(None, None, covered, outliers, useless, y.size, (), densities)
-
-
-def log_left_out(log_density: Array) -> Array:
-    """Log density of each entry given the others (n,), from those given draws (D, n)."""
-    best = log_density.max(axis=0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratios = np.exp(log_density - np.where(np.isfinite(best), best, 0.0))
-        return best + np.log(np.sum(_without_entry(log_density) * ratios, axis=0))
-
-
-def _without_entry(log_density: Array) -> Array:
-    """Weights (D, n) of the draws for the posterior without each entry."""
-    best = log_density.max(axis=0)
-    log_density = np.maximum(log_density, np.where(np.isfinite(best), best, 0.0) - _DEEP)
-    weights = np.exp(log_density.min(axis=0) - log_density)
-    weights = np.minimum(weights, weights.mean(axis=0) * len(weights) ** 0.5)
-    return weights / weights.sum(axis=0)
 
 
 class Rule(NamedTuple):

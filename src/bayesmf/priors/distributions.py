@@ -103,6 +103,37 @@ class Exponential(Distribution):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
+class Bernoulli(Distribution):
+    """One, or zero: the logarithm of the odds of a one."""
+
+    log_odds: Array | float
+
+    def draw(self, stream: Stream, shape: tuple[int, ...]) -> Array:
+        waiting = stream.fill(kinds.EXPONENTIAL, shape, 1.0)
+        return (waiting > np.logaddexp(0.0, -np.asarray(self.log_odds))).astype(np.float64)
+
+    def log_density(self, x: Array) -> Array:
+        return -np.logaddexp(0.0, np.asarray(self.log_odds) * (1.0 - 2.0 * x))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Categorical(Distribution):
+    """One of the numbers 0 to C - 1 for each of n: logarithms of their weights, (n or 1, C)."""
+
+    log_weights: Array
+
+    def draw(self, stream: Stream, shape: tuple[int, ...]) -> Array:
+        log_weights = np.atleast_2d(self.log_weights)
+        waiting = stream.fill(kinds.EXPONENTIAL, (*shape, log_weights.shape[1]), 1.0)
+        return np.argmin(np.log(waiting) - log_weights, axis=1).astype(np.float64)
+
+    def log_density(self, x: Array) -> Array:
+        log_weights = np.broadcast_to(self.log_weights, (len(x), np.shape(self.log_weights)[-1]))
+        chosen = np.take_along_axis(log_weights, np.asarray(x, dtype=int)[:, None], axis=1)[:, 0]
+        return chosen - special.logsumexp(log_weights, axis=1)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Gamma(Distribution):
     """Gamma with a shape and a rate."""
 

@@ -10,6 +10,8 @@ import numpy as np
 from bayesmf._versions import versions
 from bayesmf.data.observed import ObservedMatrix
 from bayesmf.estimators import BayesianMF
+from bayesmf.posterior.alignment import largest, signal_shares
+from bayesmf.posterior.residuals import surprising
 from bayesmf.report import Factor, Histogram, Levels, ReportData, Surprise, write
 from bayesmf.report.residuals import checks, residuals
 
@@ -38,6 +40,7 @@ def describe(mf: BayesianMF, X: ObservedMatrix) -> dict[str, Any]:
     rows, cols = (_some(n) for n in X.shape)
     labels = X.names()
     summary = mf.summary()
+    fitted = mf.fitted_._replace(X=X)
     left_out = "" if (len(rows), len(cols)) == X.shape else (
         f"Of {X.shape[0]} rows and {X.shape[1]} columns, {len(rows)} and {len(cols)} are shown."
     )  # fmt: skip
@@ -57,8 +60,8 @@ def describe(mf: BayesianMF, X: ObservedMatrix) -> dict[str, Any]:
         "values": values[part],
         "surprises": _surprises(values, mean, std, low, high, labels),
         "noise": _noise(mf, X, labels),
-        "residuals": residuals(mf, X),
-        "checks": checks(mf, X),
+        "residuals": residuals(fitted),
+        "checks": checks(fitted),
         "factors": _factors(mf, labels),
         "diagnosis": " ".join([summary.verdict, *summary.advice]),
         "diagnostics": summary.quantities,
@@ -82,14 +85,11 @@ def _surprises(
     labels: tuple[list[str], list[str]],
 ) -> list[Surprise]:  # fmt: skip
     """Observed cells farthest from what was fitted, in standard deviations."""
-    score = np.nan_to_num(np.abs(values - mean) / np.maximum(std, 1e-300))
-    outside = np.where((values < low) | (values > high), score, 0.0)
     found = []
-    for cell in np.argsort(-outside, axis=None)[:SURPRISES]:
-        i, j = np.unravel_index(cell, outside.shape)
-        if outside[i, j] > 0:
-            numbers = (float(x[i, j]) for x in (values, mean, low, high))
-            found.append(Surprise(labels[0][i], labels[1][j], *numbers))
+    for cell in surprising(values, mean, std, low, high)[:SURPRISES]:
+        i, j = np.unravel_index(cell, values.shape)
+        numbers = (float(x[i, j]) for x in (values, mean, low, high))
+        found.append(Surprise(labels[0][i], labels[1][j], *numbers))
     return found
 
 
@@ -116,8 +116,7 @@ def _noise(mf: BayesianMF, X: ObservedMatrix, labels: tuple[list[str], list[str]
 def _factors(mf: BayesianMF, labels: tuple[list[str], list[str]]) -> list[Factor]:
     """The largest aligned factors with the rows and columns that weigh most."""
     draws = mf.posterior_.align()
-    shares = np.prod([np.sum(side**2, axis=1) for side in draws], axis=0)
-    shares = shares / np.maximum(shares.sum(axis=1, keepdims=True), 1e-300)
+    shares = signal_shares(*draws)
     share, (low, high) = shares.mean(axis=0), np.quantile(shares, [0.05, 0.95], axis=0)
     means = [side.mean(axis=0) for side in draws]
     found = []
@@ -128,5 +127,4 @@ def _factors(mf: BayesianMF, labels: tuple[list[str], list[str]]) -> list[Factor
 
 
 def _loadings(column: np.ndarray, names: list[str]) -> list[tuple[str, float]]:
-    most = np.argsort(-np.abs(column))[:LOADINGS]
-    return [(names[i], float(column[i])) for i in most[np.argsort(-column[most])]]
+    return [(names[i], float(column[i])) for i in largest(column, LOADINGS)]

@@ -21,7 +21,7 @@ def residuals(data: ReportData) -> Html | None:
     hint = (
         "A residual is how far an observed cell lies from its prediction, in standard deviations "
         "that the model states for it. If the noise is right, residuals are standard normal "
-        "everywhere. The model has seen these cells, so they are a little too small."
+        "everywhere. Each cell is predicted by the others."
     )
     parts = [] if found is None else [
         paragraph(hint, "hint"),

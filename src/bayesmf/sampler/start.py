@@ -12,6 +12,7 @@ from bayesmf.data.observed import ObservedMatrix, View
 from bayesmf.likelihoods.base import Fit, Weights
 from bayesmf.model.biases import without
 from bayesmf.model.model import Model
+from bayesmf.priors import Prior
 from bayesmf.priors import distributions as dist
 from bayesmf.priors.distributions import Values
 from bayesmf.sampler.state import Problem, State
@@ -42,8 +43,8 @@ def initial_state(
         shared: Values = {}
         if model.shared_ard:
             shared["relevance"] = model.shared_ard.prior().draw(stream, (K,))
-        U, rows = model.rows.draw(stream, X.shape[0], K, shared)
-        V, cols = model.cols.draw(stream, X.shape[1], K, shared)
+        U, rows = _drawn(model.rows, stream, X.shape[0], K, shared)
+        V, cols = _drawn(model.cols, stream, X.shape[1], K, shared)
         noise = model.likelihood.start(problem.X)
         state = State(U, V, rows, cols, shared, noise, 0.0, seed, chain, 0)
         if model.biases:
@@ -61,6 +62,18 @@ def initial_state(
             update_shared(problem, state, stream)
         fit = Fit(X, state.U, state.V, problem.threads, weights=Weights(entries=X.weights))
         return finish(problem, state, fit, stream)
+
+
+def _drawn(prior: Prior, stream: Stream, n: int, K: int, shared: Values) -> tuple[Array, Values]:
+    """Factors and hyper-variables from a prior, which must be what it says that they are."""
+    U, own = prior.draw(stream, n, K, shared)
+    said = {name: v.shape for name, v in prior.variables(n, K).items() if name not in shared}
+    found = {"U": np.shape(U), **{name: np.shape(value) for name, value in own.items()}}
+    if found != {"U": (n, K), **said}:
+        listed = ", ".join(f"{name} {shape}" for name, shape in found.items())
+        wanted = ", ".join(f"{name} {shape}" for name, shape in {"U": (n, K), **said}.items())
+        raise ModelError(f"{type(prior).__name__}.draw must return {wanted}; it returns {listed}.")
+    return U, own
 
 
 def _scale_to_data(model: Model, X: ObservedMatrix, state: State, stream: Stream) -> None:

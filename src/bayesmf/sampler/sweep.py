@@ -14,6 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from bayesmf import _threads
+from bayesmf._errors import ModelError
 from bayesmf.kernels.fill import fill_log_scales
 from bayesmf.likelihoods.base import Fit
 from bayesmf.model.biases import level, without
@@ -69,7 +70,13 @@ def update_hyper(problem: Problem, state: State, index: int, stream: Stream) -> 
     side = problem.side(state, index)
     own = (state.rows, state.cols)[index]
     for name, distribution in side.prior.updates(side.U, side.values):
-        side.values[name] = own[name] = distribution.draw(stream, own[name].shape)
+        said = f"{type(side.prior).__name__}.updates: {name!r}"
+        if name not in own:
+            raise ModelError(f"{said} is none of its variables, {', '.join(own) or 'of none'}.")
+        try:
+            side.values[name] = own[name] = distribution.draw(stream, own[name].shape)
+        except ModelError as error:
+            raise ModelError(f"{said}: {error}") from None
 
 
 def update_shared(problem: Problem, state: State, stream: Stream) -> None:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bayesmf._errors import ModelError
 from bayesmf.streams import Array
 
 POWERS = (-2, -1, 1, 2)
@@ -76,6 +77,37 @@ class ScaleTerms(NamedTuple):
             table[POWERS.index(power)] = weight
         with np.errstate(divide="ignore"):
             return cls(np.full(K, float(exponent)), np.log(table), **more)
+
+
+def checked(terms: Any, n: int, K: int, prior: object) -> Any:
+    """Terms that kernels can read: of a known kind, floats, one row for all or one per row."""
+    shapes = _SHAPES.get(type(terms))
+    said = f"{type(prior).__name__}.{_METHOD.get(type(terms), 'terms')}"
+    if shapes is None:
+        kinds = ", ".join(kind.__name__ for kind in _SHAPES)
+        raise ModelError(f"{said} must return one of {kinds}, got {type(terms).__name__}.")
+    for name, many in shapes.items():
+        array = getattr(terms, name)
+        if not isinstance(array, np.ndarray) or array.dtype != np.float64:
+            kind = array.dtype if isinstance(array, np.ndarray) else type(array).__name__
+            raise ModelError(f"{said}: {name} must be an array of float64, got {kind}.")
+        if array.shape != (1, K) and array.shape != (n, K) if many else array.shape != (K, K):
+            wanted = f"(1, {K}) or ({n}, {K})" if many else f"({K}, {K})"
+            raise ModelError(
+                f"{said}: {name} must have the shape {wanted}, for {n} rows and {K} factors, "
+                f"got {array.shape}."
+            )
+    return terms
+
+
+_SHAPES = {  # arrays of terms: whether they have a row for all or one per row, or are (K, K)
+    RowTerms: {"precision": False, "diagonal": True, "linear": True},
+    EntryTerms: {"precision": True, "linear": True},
+    NonnegativeTerms: {"precision": True, "linear": True},
+    VolumeTerms: {},
+    GammaTerms: {"shape": True, "rate": True},
+}
+_METHOD = {GammaTerms: "gamma_terms"}
 
 
 def over_rows(U: Array) -> Array:
