@@ -308,7 +308,7 @@ BAD = {
     "pair twice": ("t.csv", LONG + "x,a,2\n", "more than once", "--long", "user,item,rating"),
     "Latin 1": ("t.csv", b",a\n\xe4,1\n", "line 2 is not UTF-8 text"),
     "binary": ("t.csv", b"\0\1\2", "NUL"),
-    "ending": ("t.xlsx", "x", "'.xlsx' is not known; it must be one of .csv"),
+    "ending": ("t.docx", "x", "'.docx' is not known; it must be one of .csv"),
     "no array": ("t.npy", "x" * 50, "not a .npy file"),
     "no counts": ("t.csv", TABLE + "z,1,0.5\n", "row 'z', column 'b' is 0.5", "--model", "PGG"),
     "model": ("t.csv", TABLE, "Did you mean 'GGGA'?", "--model", "GGGa"),

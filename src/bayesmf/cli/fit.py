@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bayesmf._errors import ConvergenceWarning, DataError, ModelError, nearest
-from bayesmf.cli import _found, _known
-from bayesmf.cli._tools import READING, command, positive
+from bayesmf.cli import _found, _known, _reading
+from bayesmf.cli._tools import command, positive
 
 if TYPE_CHECKING:
     from bayesmf.data.observed import Array, ObservedMatrix
@@ -31,7 +31,7 @@ FILES = ("completed.csv", "std.csv", "lower.csv", "upper.csv", "posterior.nc", "
 _WRITTEN = (*FILES[:4], *_found.NOISE_FILES.values(), *FILES[4:])  # in order, all that may be there
 # Cells of a spreadsheet that begin like this are taken for formulas; negative numbers are not.
 _FORMULA = re.compile(r"[=+@\t]|-(?!\d+\.?\d*$)")
-_EXAMPLES = """\
+_EXAMPLES = f"""\
 Examples:
   bayesmf fit drugs.csv
   bayesmf fit ratings.csv --long user,item,rating --model GGGA --rank 10 --biases
@@ -40,11 +40,7 @@ Examples:
   bayesmf fit ic50.csv --upper 8 --noise cols
   bayesmf fit rates.csv --errors standard-errors.csv
   bayesmf fit stars.csv --model OGGW --biases
-
-DATA is a wide table with labels in its first row and first column (.csv, .tsv, .txt, also with
-.gz, or .parquet), a table of triples (--long), .npy, .npz, .mtx, or a name that bayesmf datasets
-lists. Empty cells, NA and NaN are missing; in sparse files the stored entries are observed.
-In tables of text >8, 8+, <0.05 and [2, 4] are values that lie there or farther, or between.
+  bayesmf fit export.xlsx --sheet Results --skip 2 --drop sex,Total --missing=-999
 
 The first letter of a model is its likelihood: G normal noise, T Student-t (outliers), O ordered
 categories, P and N counts, B zeros and ones; bayesmf models lists which go with which priors.
@@ -56,7 +52,9 @@ The folder gets completed.csv (gaps filled with posterior means, observed cells 
 intervals), noise_rows.csv and noise_cols.csv (if they have their own), posterior.nc (all draws;
 needs bayesmf[arviz]) and run.json (how it was made). Predictions are of what would be reported,
 never beyond a limit. In the CSV files a quote is put before labels that a spreadsheet would
-take for a formula."""
+take for a formula.
+
+{_reading.ABOUT}"""
 
 
 def _whole(least: int, *others: int) -> Callable[[str], int]:
@@ -109,8 +107,6 @@ def _transform(text: str) -> str | dict[str, str]:
 
 # fmt: off
 _OPTIONS: dict[str, dict[str, Any]] = {
-    "--long": READING["--long"],
-    "--row-labels": READING["--row-labels"],
     "--model": {"default": "auto", "help":
         "see bayesmf models; auto: normal factors (GGGW) with biases, and noise of each column or "
         "of rows and columns, whichever predicts better (default: auto)"},
@@ -137,10 +133,6 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "--noise": {"choices": _known.NOISE, "help":
         "whether all cells have the same noise, or each row, each column or both their own "
         "(default: as the model says)"},
-    "--errors": READING["--errors"],
-    "--weights": READING["--weights"],
-    "--lower": READING["--lower"],
-    "--upper": READING["--upper"],
     "--set": {"type": _setting, "action": "append", "default": [], "metavar": "NAME=VALUE", "help":
         "a hyperparameter, such as lambda=0.1; may be repeated"},
     "--level": {"type": _share, "default": 0.9, "help": "of the intervals (default: 0.9)"},
@@ -158,14 +150,12 @@ def add(commands: Any) -> None:
     """Add the commands of this module."""
     text = "fill the gaps of a matrix, with the uncertainty of every cell"
     parser = command(commands, "fit", _fit, text, _EXAMPLES)
-    parser.add_argument("data", metavar="DATA", help="a file, or the name of a dataset")
+    _reading.add(parser)
     for name, about in _OPTIONS.items():
         parser.add_argument(name, **about)
 
 
 def _fit(options: argparse.Namespace) -> int:
-    from bayesmf.reading import read_matrix
-
     if options.seed is None:
         options.seed = int.from_bytes(os.urandom(4))
     options.output = options.output or f"{Path(options.data.removesuffix('.gz')).stem}-fit"
@@ -174,8 +164,7 @@ def _fit(options: argparse.Namespace) -> int:
         _check_target(target, options.output, options.force)
     changes = _changes(options)
     begin = time.perf_counter()
-    X = read_matrix(options.data, long=options.long, labels=options.row_labels)
-    X, limits = _known.with_errors(X, vars(options)), _known.limits(X, vars(options))
+    X, limits = _reading.read(options.data, vars(options))
     with _told(options.output), _new_folder(target, options.output, options.force) as folder:
         estimator = _sample(options, X, changes, limits)
         means = _write_tables(folder, X, estimator, options.level)
@@ -372,8 +361,7 @@ def _record(
     settings = posterior.settings
     likelihood = posterior.model.likelihood
     asked = (
-        "seed", "biases", "noise", "errors", "weights", "lower", "upper", "transform", "until",
-        "level", "output", "long", "row_labels",
+        "seed", "biases", "noise", "transform", "until", "level", "output", *_reading.NAMES,
     )  # fmt: skip
     units = estimator.units_
     record = {
@@ -393,23 +381,11 @@ def _record(
         "found": _found.found(estimator, X, options.level),
         "train_mse": float(posterior.train_mse[:, settings["burn_in"] :].mean()),
         "interrupted": posterior.interrupted,
-        "notes": [*_notes(options, X), *estimator.notes_],
+        "notes": estimator.notes_,
         "diagnosis": _diagnosis(estimator.summary()), "versions": versions(),
         "seconds": {"sampling": float(posterior.seconds.sum())},
     }  # fmt: skip
     return _plain(record)
-
-
-def _notes(options: argparse.Namespace, X: ObservedMatrix) -> Iterator[str]:
-    """What is odd about the file, besides what the estimator says of the data."""
-    from bayesmf.reading import TABLES, suffix_of
-
-    wide = suffix_of(options.data) in TABLES and options.long is None
-    if wide and X.row_labels is None and options.row_labels == "auto" and X.col_labels is not None:
-        yield (
-            f"The first column, {X.col_labels[0]!r}, holds numbers only and was read as values; "
-            "--row-labels yes makes it labels."
-        )
 
 
 def _diagnosis(summary: Summary) -> dict[str, Any]:

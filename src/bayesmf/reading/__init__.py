@@ -1,0 +1,8 @@
+"""Matrices from files: tables of every kind, NumPy and SciPy arrays, MatrixMarket.
+
+Nothing is ever unpickled. Every complaint is one sentence that begins with the file's name.
+"""
+
+from bayesmf.reading.read import TABLES, read_matrix, suffix_of
+
+__all__ = ["TABLES", "read_matrix", "suffix_of"]
