@@ -19,7 +19,8 @@ import shtab
 import bayesmf
 from bayesmf import PRESETS, BayesianMF, Posterior
 from bayesmf.cli import main, parser
-from bayesmf.cli.fit import FILES, _harmless
+from bayesmf.cli._tables import harmless
+from bayesmf.cli.fit import FILES
 from bayesmf.reading import read_matrix
 from tests.helpers.matrices import small_matrix
 
@@ -201,12 +202,12 @@ def test_hostile_labels(here):
 
 @pytest.mark.parametrize("label", ["=1", "+a", "@a", "\tx", "-", "-a", "-1-1", "-1.5e3+x"])
 def test_formulas_are_quoted(label):
-    assert _harmless(label) == "'" + label
+    assert harmless(label) == "'" + label
 
 
 @pytest.mark.parametrize("label", ["", "a", "1", "-1", "-1.5", "a=b", "'x", "<b>"])
 def test_other_labels_are_not(label):
-    assert _harmless(label) == label
+    assert harmless(label) == label
 
 
 def test_posteriors_are_left_out_without_their_packages(here, capsys, monkeypatch):

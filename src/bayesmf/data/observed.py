@@ -222,7 +222,7 @@ class ObservedMatrix:
             (m, n), self.cols, self.rows, self.col_labels, self.row_labels,
             None if self.errors is None else self.errors[self.column_order],
             None if self.bounds is None else self.bounds.take(self.column_order),
-            self.origin,
+            origin=self.origin,
         )  # fmt: skip
 
     T = property(transpose)

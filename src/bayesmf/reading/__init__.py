@@ -4,5 +4,6 @@ Nothing is ever unpickled. Every complaint is one sentence that begins with the 
 """
 
 from bayesmf.reading.read import TABLES, read_matrix, suffix_of
+from bayesmf.reading.sheets import EXCEL
 
-__all__ = ["TABLES", "read_matrix", "suffix_of"]
+__all__ = ["EXCEL", "TABLES", "read_matrix", "suffix_of"]
