@@ -19,7 +19,8 @@ import shtab
 import bayesmf
 from bayesmf import PRESETS, BayesianMF, Posterior
 from bayesmf.cli import main, parser
-from bayesmf.cli.fit import FILES, _harmless
+from bayesmf.cli._tables import harmless
+from bayesmf.cli.fit import FILES
 from bayesmf.reading import read_matrix
 from tests.helpers.matrices import small_matrix
 
@@ -201,12 +202,12 @@ def test_hostile_labels(here):
 
 @pytest.mark.parametrize("label", ["=1", "+a", "@a", "\tx", "-", "-a", "-1-1", "-1.5e3+x"])
 def test_formulas_are_quoted(label):
-    assert _harmless(label) == "'" + label
+    assert harmless(label) == "'" + label
 
 
 @pytest.mark.parametrize("label", ["", "a", "1", "-1", "-1.5", "a=b", "'x", "<b>"])
 def test_other_labels_are_not(label):
-    assert _harmless(label) == label
+    assert harmless(label) == label
 
 
 def test_posteriors_are_left_out_without_their_packages(here, capsys, monkeypatch):
@@ -308,7 +309,7 @@ BAD = {
     "pair twice": ("t.csv", LONG + "x,a,2\n", "more than once", "--long", "user,item,rating"),
     "Latin 1": ("t.csv", b",a\n\xe4,1\n", "line 2 is not UTF-8 text"),
     "binary": ("t.csv", b"\0\1\2", "NUL"),
-    "ending": ("t.xlsx", "x", "'.xlsx' is not known; it must be one of .csv"),
+    "ending": ("t.docx", "x", "'.docx' is not known; it must be one of .csv"),
     "no array": ("t.npy", "x" * 50, "not a .npy file"),
     "no counts": ("t.csv", TABLE + "z,1,0.5\n", "row 'z', column 'b' is 0.5", "--model", "PGG"),
     "model": ("t.csv", TABLE, "Did you mean 'GGGA'?", "--model", "GGGa"),

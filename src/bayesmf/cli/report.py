@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bayesmf._errors import DataError
+from bayesmf.cli import _reading
 from bayesmf.cli._tools import command
 
 
@@ -31,19 +32,15 @@ def add(commands: Any) -> None:
 
 
 def _report(options: argparse.Namespace) -> int:
-    from bayesmf.cli._known import with_errors
-    from bayesmf.reading import read_matrix
-
     folder = Path(options.run_folder)
     record = _record(folder)
     data = options.data or record["data"]
-    X = read_matrix(data, long=record.get("long"), labels=record.get("row_labels") or "auto")
-    X = with_errors(X, record)
+    X, limits = _reading.read(data, record)
     path = Path(options.output) if options.output else folder / "report.html"
     if record["kind"] == "fit":
         _of_fit(folder, record, X, path, Path(data).name)
     else:
-        _of_comparison(folder, record, X, path, Path(data).name)
+        _of_comparison(folder, record, X, limits, path, Path(data).name)
     if not options.quiet:
         print(path)
     return 0
@@ -75,10 +72,10 @@ def _of_fit(folder: Path, record: dict[str, Any], X: Any, path: Path, name: str)
     write_fit(mf, X, path, f"{name}, filled in", command=record.get("command", ""))
 
 
-def _of_comparison(folder: Path, record: dict[str, Any], X: Any, path: Path, name: str) -> None:
-    from bayesmf.cli._known import limits
+def _of_comparison(
+    folder: Path, record: dict[str, Any], X: Any, limits: dict[str, Any], path: Path, name: str
+) -> None:
     from bayesmf.comparison.compare import compare
 
-    asked = record["asked"] | limits(X, record)
-    found = compare(X, **asked, store=folder / "trials", n_jobs=-1)
+    found = compare(X, **record["asked"], **limits, store=folder / "trials", n_jobs=-1)
     found.report(path, f"Which model for {name}", command=record["command"])
