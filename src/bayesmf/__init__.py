@@ -52,6 +52,7 @@ _HOME = {
     "BASELINES": "baselines",
     "DataError": "_errors",
     "ModelError": "_errors",
+    "StorageError": "_errors",
     "ConvergenceWarning": "_errors",
 }
 

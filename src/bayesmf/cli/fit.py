@@ -8,17 +8,17 @@ import json
 import math
 import os
 import re
-import shutil
 import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bayesmf._errors import ConvergenceWarning, DataError, ModelError, nearest
+from bayesmf._files import replacing_folder, restore, sealed, writing
 from bayesmf.cli import _found, _known
 from bayesmf.cli._tools import READING, command, positive
 
@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     from bayesmf.posterior.diagnostics import Summary
 
 FILES = ("completed.csv", "std.csv", "lower.csv", "upper.csv", "posterior.nc", "run.json")
-_WRITTEN = (*FILES[:4], *_found.NOISE_FILES.values(), *FILES[4:])  # in order, all that may be there
+_PLAIN = "posterior.npz"  # where NetCDF files cannot be written
+# In order, all that may be there.
+_WRITTEN = (*FILES[:4], *_found.NOISE_FILES.values(), FILES[4], _PLAIN, FILES[5])
 # Cells of a spreadsheet that begin like this are taken for formulas; negative numbers are not.
 _FORMULA = re.compile(r"[=+@\t]|-(?!\d+\.?\d*$)")
 _EXAMPLES = """\
@@ -54,9 +56,9 @@ categories, P and N counts, B zeros and ones; bayesmf models lists which go with
 The folder gets completed.csv (gaps filled with posterior means, observed cells unchanged), std.csv
 (predictive standard deviations, noise included), lower.csv and upper.csv (central predictive
 intervals), noise_rows.csv and noise_cols.csv (if they have their own), posterior.nc (all draws;
-needs bayesmf[arviz]) and run.json (how it was made). Predictions are of what would be reported,
-never beyond a limit. In the CSV files a quote is put before labels that a spreadsheet would
-take for a formula."""
+posterior.npz without bayesmf[arviz]) and run.json (how it was made). Predictions are of what would
+be reported, never beyond a limit. In the CSV files a quote is put before labels that a spreadsheet
+would take for a formula."""
 
 
 def _whole(least: int, *others: int) -> Callable[[str], int]:
@@ -169,14 +171,15 @@ def _fit(options: argparse.Namespace) -> int:
     if options.seed is None:
         options.seed = int.from_bytes(os.urandom(4))
     options.output = options.output or f"{Path(options.data.removesuffix('.gz')).stem}-fit"
-    with _told(options.output):
+    with writing(options.output):
         target = Path(options.output).resolve()
+        restore(target)
         _check_target(target, options.output, options.force)
     changes = _changes(options)
     begin = time.perf_counter()
     X = read_matrix(options.data, long=options.long, labels=options.row_labels)
     X, limits = _known.with_errors(X, vars(options)), _known.limits(X, vars(options))
-    with _told(options.output), _new_folder(target, options.output, options.force) as folder:
+    with writing(options.output), replacing_folder(target) as folder:
         estimator = _sample(options, X, changes, limits)
         means = _write_tables(folder, X, estimator, options.level)
         _write_noise(folder, X, estimator, options.level)
@@ -184,12 +187,13 @@ def _fit(options: argparse.Namespace) -> int:
         record["fit_mse"] = float(((means - X.rows.values) ** 2).mean())
         seen = (estimator.units_.forward(x, X.triples()[:2]) for x in (means, X.rows.values))
         record["fit_in_scales"] = float(((next(seen) - next(seen)) ** 2).mean() ** 0.5)
-        record["notes"] += _save(folder / "posterior.nc", estimator)
+        record["notes"] += _save(folder, estimator)
         names = (name for name in _WRITTEN[:-1] if (folder / name).exists())
         record["files"] = [*names, "run.json"]
         record["seconds"]["all"] = time.perf_counter() - begin
-        text = json.dumps(record, indent=1, allow_nan=False)
+        text = json.dumps(sealed(record), indent=1, allow_nan=False)
         (folder / "run.json").write_text(text + "\n", encoding="utf-8")
+        _check_target(target, options.output, options.force)  # again: sampling takes its time
     if options.json:
         print(text)
     elif not options.quiet:
@@ -248,16 +252,6 @@ def _sample(
             raise DataError(f"{size} does not fit into memory; fit a part of it.") from None
 
 
-@contextmanager
-def _told(shown: str) -> Iterator[None]:
-    """Say in one sentence that a folder cannot be written, if so."""
-    try:
-        yield
-    except OSError as error:
-        why = error.strerror or error
-        raise DataError(f"The folder {shown} cannot be written ({why}); name another.") from None
-
-
 def _check_target(target: Path, shown: str, force: bool) -> None:
     """Refuse a folder that holds anything, unless it is all of an earlier fit and may go."""
     if Path.cwd().is_relative_to(target):
@@ -275,33 +269,6 @@ def _check_target(target: Path, shown: str, force: bool) -> None:
             f"The folder {shown} holds {strange[0]!r}, which is not of a fit, so it is not "
             "replaced; name another."
         )
-
-
-@contextmanager
-def _new_folder(target: Path, shown: str, force: bool) -> Iterator[Path]:
-    """Yield a folder to write to; it takes the place of ``target`` if nothing goes wrong."""
-    missing = [folder for folder in target.parents if not folder.exists()]
-    partial, old = (target.with_name(f".{target.name}.{os.getpid()}.{x}") for x in ("part", "old"))
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        partial.mkdir()
-        yield partial
-        _check_target(target, shown, force)  # again: sampling takes its time
-        if target.exists():
-            target.rename(old)
-        try:
-            partial.rename(target)
-        except OSError:
-            if old.exists():
-                old.rename(target)
-            raise
-    except BaseException:
-        shutil.rmtree(partial, ignore_errors=True)
-        for folder in missing:
-            with suppress(OSError):  # somebody else uses it by now
-                folder.rmdir()
-        raise
-    shutil.rmtree(old, ignore_errors=True)
 
 
 def _write_tables(folder: Path, X: ObservedMatrix, estimator: BayesianMF, level: float) -> Array:
@@ -351,15 +318,17 @@ def _harmless(label: str) -> str:
     return f"'{label}" if _FORMULA.match(label) else label
 
 
-def _save(path: Path, estimator: BayesianMF) -> list[str]:
+def _save(folder: Path, estimator: BayesianMF) -> list[str]:
     """Write all draws; returns what there is to say about that."""
+    name = FILES[4]
     try:
-        estimator.posterior_.save(path)
-    except ModelError as error:  # an optional package is absent
-        return [f"posterior.nc was not written: {error}."]
+        estimator.posterior_.save(folder / name)
+    except ModelError:  # an optional package is absent
+        name = _PLAIN
+        estimator.posterior_.save(folder / name)
     if not estimator.units_.changed:
         return []
-    return ["posterior.nc has the units of the model, not those of the data."]
+    return [f"{name} has the units of the model, not those of the data."]
 
 
 def _record(
