@@ -144,7 +144,7 @@ def settled(examples):
 
 @pytest.mark.parametrize("kind", CHECKS)
 def test_damages_are_noticed(kind, originals, expected, tmp_path):
-    @settled(12)
+    @settled(8)
     @given(SEEDS)
     def some(seed):
         check(kind, seed, originals, expected, tmp_path)
