@@ -116,7 +116,13 @@ class Factorisation(BaseEstimator):
             raise DataError(
                 f"The posterior is of a matrix of shape {posterior.shape}, not {matrix.shape}."
             )
-        estimator._set(posterior, matrix, estimator._units(matrix, posterior.model))
+        units = estimator._units(matrix, posterior.model)
+        if posterior.fingerprint not in ("", matrix.fingerprint(), units.off(matrix).fingerprint()):
+            raise DataError(
+                "The posterior is of other data of the same shape; give those that were fitted, "
+                "with their errors, center, scale and transformation."
+            )
+        estimator._set(posterior, matrix, units)
         return estimator
 
     def _set(self, posterior: Posterior, X: ObservedMatrix, units: Units) -> None:
@@ -188,6 +194,7 @@ class Factorisation(BaseEstimator):
         )  # fmt: skip
         if until is not None:
             posterior = run_on(posterior, data, self.draws, self.thin, **options)
+        posterior = replace(posterior, fingerprint=matrix.fingerprint())
         self._set(posterior, matrix, units)
         self._warn()
 

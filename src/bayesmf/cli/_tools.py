@@ -6,8 +6,10 @@ import argparse
 from typing import Any
 
 
-def command(commands: Any, name: str, run: Any, text: str, more: str = "") -> Any:
-    """A parser of a command: what runs it, one line of help, and examples."""
+def command(
+    commands: Any, name: str, run: Any, text: str, more: str = "", resumes: bool = False
+) -> Any:
+    """A parser of a command: what runs it, one line of help, examples, and whether it resumes."""
     parser = commands.add_parser(
         name,
         help=text,
@@ -15,7 +17,8 @@ def command(commands: Any, name: str, run: Any, text: str, more: str = "") -> An
         epilog=more,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, resumes=resumes)
+    parser.add_argument("--debug", action="store_true", help="show where an error happened")
     return parser
 
 

@@ -35,6 +35,7 @@ def add(commands: Any) -> None:
         "short chain; the best are judged on shared folds of the entries, their ranks chosen\n"
         "inside each, until a paired test says that they cannot win. Ctrl-C ends it with what is\n"
         "known by then, and the same command goes on where it was.\n\n" + _reading.ABOUT,
+        resumes=True,
     )
     _reading.add(parser)
     parser.add_argument(
@@ -182,13 +183,13 @@ def _plain(row: Any) -> dict[str, Any]:
 
 
 def _write(found: Any, folder: Path, options: argparse.Namespace, seconds: float) -> list[Path]:
-    from bayesmf._files import write_json, write_table
+    from bayesmf._files import sealed, write_json, write_table
 
     rows = [tuple(standing) for standing in found.standings]
     written = write_table(folder, "ranking", found.standings[0]._fields, rows)
     if columns := found.columns():
         written += write_table(folder, "columns", columns[0]._fields, [tuple(c) for c in columns])
-    write_json(folder / "run.json", _record(found, options, seconds))
+    write_json(folder / "run.json", sealed(_record(found, options, seconds)))
     written.append(folder / "run.json")
     if not options.no_report:
         title = f"Which model for {Path(options.data).name}"

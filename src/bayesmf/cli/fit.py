@@ -7,17 +7,17 @@ import json
 import math
 import os
 import re
-import shutil
 import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bayesmf._errors import ConvergenceWarning, DataError, ModelError, nearest
+from bayesmf._files import replacing_folder, restore, sealed, writing
 from bayesmf.cli import _found, _known, _reading, _tables
 from bayesmf.cli._tools import command, positive
 
@@ -29,8 +29,11 @@ if TYPE_CHECKING:
 FILES = (
     "completed.csv", "std.csv", "lower.csv", "upper.csv", "filled.csv", "posterior.nc", "run.json",
 )  # fmt: skip
+_PLAIN = "posterior.npz"  # where NetCDF files cannot be written
 # In order, all that may be there.
-_WRITTEN = (*FILES[:4], *_found.NOISE_FILES.values(), FILES[4], "completed.xlsx", *FILES[5:])
+_WRITTEN = (
+    *FILES[:4], *_found.NOISE_FILES.values(), FILES[4], "completed.xlsx", FILES[5], _PLAIN, FILES[6]
+)  # fmt: skip
 _EXAMPLES = f"""\
 Examples:
   bayesmf fit drugs.csv
@@ -52,10 +55,10 @@ The folder gets completed.csv (gaps filled with posterior means, observed cells 
 (predictive standard deviations, noise included), lower.csv and upper.csv (central predictive
 intervals), filled.csv (the gaps alone, a line for each, with a flag where a value lies outside
 what was observed of its column), noise_rows.csv and noise_cols.csv (if they have their own),
-completed.xlsx (--excel), posterior.nc (all draws; needs bayesmf[arviz]) and run.json (how it was
-made). Tables are written as the data were: corner, order, separators, decimal marks. Predictions
-are of what would be reported, never beyond a limit. A quote is put before labels that a
-spreadsheet would take for a formula.
+completed.xlsx (--excel), posterior.nc (all draws; posterior.npz without bayesmf[arviz]) and
+run.json (how it was made). Tables are written as the data were: corner, order, separators, decimal
+marks. Predictions are of what would be reported, never beyond a limit. A quote is put before labels
+that a spreadsheet would take for a formula.
 
 {_reading.ABOUT}"""
 
@@ -185,8 +188,9 @@ def _fit(options: argparse.Namespace) -> int:
     if options.seed is None:
         options.seed = int.from_bytes(os.urandom(4))
     options.output = options.output or f"{Path(options.data.removesuffix('.gz')).stem}-fit"
-    with _told(options.output):
+    with writing(options.output):
         target = Path(options.output).resolve()
+        restore(target)
         _check_target(target, options.output, options.force)
     changes = _changes(options)
     begin = time.perf_counter()
@@ -194,7 +198,7 @@ def _fit(options: argparse.Namespace) -> int:
     options.excel = suffix_of(options.data) in EXCEL if options.excel is None else options.excel
     if options.excel:
         _tables.check_excel(X)
-    with _told(options.output), _new_folder(target, options.output, options.force) as folder:
+    with writing(options.output), replacing_folder(target) as folder:
         estimator = _sample(options, X, changes, limits)
         means, left_out = _write_tables(folder, X, estimator, options)
         _write_noise(folder, X, estimator, options.level)
@@ -202,12 +206,13 @@ def _fit(options: argparse.Namespace) -> int:
         record["fit_mse"] = float(((means - X.rows.values) ** 2).mean())
         seen = (estimator.units_.forward(x, X.triples()[:2]) for x in (means, X.rows.values))
         record["fit_in_scales"] = float(((next(seen) - next(seen)) ** 2).mean() ** 0.5)
-        record["notes"] += [*left_out, *_save(folder / "posterior.nc", estimator)]
+        record["notes"] += [*left_out, *_save(folder, estimator)]
         names = (name for name in _WRITTEN[:-1] if (folder / name).exists())
         record["files"] = [*names, "run.json"]
         record["seconds"]["all"] = time.perf_counter() - begin
-        text = json.dumps(record, indent=1, allow_nan=False)
+        text = json.dumps(sealed(record), indent=1, allow_nan=False)
         (folder / "run.json").write_text(text + "\n", encoding="utf-8")
+        _check_target(target, options.output, options.force)  # again: sampling takes its time
     if options.json:
         print(text)
     elif not options.quiet:
@@ -266,16 +271,6 @@ def _sample(
             raise DataError(f"{size} does not fit into memory; fit a part of it.") from None
 
 
-@contextmanager
-def _told(shown: str) -> Iterator[None]:
-    """Say in one sentence that a folder cannot be written, if so."""
-    try:
-        yield
-    except OSError as error:
-        why = error.strerror or error
-        raise DataError(f"The folder {shown} cannot be written ({why}); name another.") from None
-
-
 def _check_target(target: Path, shown: str, force: bool) -> None:
     """Refuse a folder that holds anything, unless it is all of an earlier fit and may go."""
     if Path.cwd().is_relative_to(target):
@@ -293,33 +288,6 @@ def _check_target(target: Path, shown: str, force: bool) -> None:
             f"The folder {shown} holds {strange[0]!r}, which is not of a fit, so it is not "
             "replaced; name another."
         )
-
-
-@contextmanager
-def _new_folder(target: Path, shown: str, force: bool) -> Iterator[Path]:
-    """Yield a folder to write to; it takes the place of ``target`` if nothing goes wrong."""
-    missing = [folder for folder in target.parents if not folder.exists()]
-    partial, old = (target.with_name(f".{target.name}.{os.getpid()}.{x}") for x in ("part", "old"))
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        partial.mkdir()
-        yield partial
-        _check_target(target, shown, force)  # again: sampling takes its time
-        if target.exists():
-            target.rename(old)
-        try:
-            partial.rename(target)
-        except OSError:
-            if old.exists():
-                old.rename(target)
-            raise
-    except BaseException:
-        shutil.rmtree(partial, ignore_errors=True)
-        for folder in missing:
-            with suppress(OSError):  # somebody else uses it by now
-                folder.rmdir()
-        raise
-    shutil.rmtree(old, ignore_errors=True)
 
 
 def _write_tables(
@@ -368,15 +336,17 @@ def _write_noise(folder: Path, X: ObservedMatrix, estimator: BayesianMF, level: 
             _tables.write_long(folder / name, X, ["label", *interval._fields], columns)
 
 
-def _save(path: Path, estimator: BayesianMF) -> list[str]:
+def _save(folder: Path, estimator: BayesianMF) -> list[str]:
     """Write all draws; returns what there is to say about that."""
+    name = FILES[5]
     try:
-        estimator.posterior_.save(path)
-    except ModelError as error:  # an optional package is absent
-        return [f"posterior.nc was not written: {error}."]
+        estimator.posterior_.save(folder / name)
+    except ModelError:  # an optional package is absent
+        name = _PLAIN
+        estimator.posterior_.save(folder / name)
     if not estimator.units_.changed:
         return []
-    return ["posterior.nc has the units of the model, not those of the data."]
+    return [f"{name} has the units of the model, not those of the data."]
 
 
 def _record(

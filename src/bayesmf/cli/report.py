@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 from typing import Any
 
 from bayesmf._errors import DataError
+from bayesmf._files import unsealed
 from bayesmf.cli import _reading
 from bayesmf.cli._tools import command
+
+# What of a record a page cannot do without.
+_NEEDED = {"fit": ("data", "fingerprint", "center"), "compare": ("data", "asked", "command")}
 
 
 def add(commands: Any) -> None:
@@ -48,8 +51,8 @@ def _report(options: argparse.Namespace) -> int:
 
 def _record(folder: Path) -> dict[str, Any]:
     try:
-        record = json.loads((folder / "run.json").read_text(encoding="utf-8"))
-        assert record["kind"] in ("fit", "compare")
+        record = unsealed((folder / "run.json").read_text(encoding="utf-8"))
+        assert set(_NEEDED[record["kind"]]) <= set(record)
     except (OSError, ValueError, KeyError, TypeError, AssertionError):
         raise DataError(
             f"{folder} is not a folder that bayesmf fit or compare has written: its run.json is "
@@ -65,7 +68,10 @@ def _of_fit(folder: Path, record: dict[str, Any], X: Any, path: Path, name: str)
 
     if X.fingerprint() != record["fingerprint"]:
         raise DataError(f"The data in {name} are not those of the run in {folder}; give --data.")
-    posterior = Posterior.load(folder / "posterior.nc")
+    files = [path for path in (folder / "posterior.nc", folder / "posterior.npz") if path.exists()]
+    if not files:
+        raise DataError(f"{folder} has lost its posterior.nc; fit again to get one.")
+    posterior = Posterior.load(files[0])
     mf = BayesianMF.from_posterior(
         posterior, X, record["center"], record.get("scale", "none"), record.get("transform")
     )
