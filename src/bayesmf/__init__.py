@@ -16,6 +16,7 @@ _HOME = {
     "compare": "comparison.compare",
     "Comparison": "comparison.compare",
     "ObservedMatrix": "data.observed",
+    "Features": "data.features",
     "read_matrix": "reading",
     "sample": "posterior.sample",
     "Posterior": "posterior.posterior",

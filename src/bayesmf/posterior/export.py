@@ -18,6 +18,7 @@ from bayesmf._errors import DataError, needs
 from bayesmf._files import replacing
 from bayesmf.model import biases
 from bayesmf.model.model import Model
+from bayesmf.posterior.feature_files import with_features, write_features
 from bayesmf.priors import hyperpriors
 from bayesmf.sampler.state import State
 from bayesmf.streams import Array
@@ -38,7 +39,8 @@ _PARTS = {
 def _plain(value: Any) -> Any:
     """A hyperparameter, prior or hyperprior as numbers, lists and dictionaries."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        fields = {f.name: _plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+        kept = (f.name for f in dataclasses.fields(value) if f.name != "features")
+        fields = {name: _plain(getattr(value, name)) for name in kept}
         return {"part": type(value).__name__, **fields}
     if isinstance(value, np.ndarray):
         return {"array": value.tolist()}
@@ -167,6 +169,7 @@ def save(posterior: Posterior, path: str | Path) -> None:
         }
         node = xr.Dataset(data, attrs={"numbers": numbers})
         tree[f"/state_{state.chain}"] = xr.DataTree(node)
+    write_features(tree, posterior.model)
     with replacing(path) as partial:
         tree.to_netcdf(partial, engine="h5netcdf")
 
@@ -195,7 +198,7 @@ def load(path: str | Path) -> dict[str, Any]:
     if "cell_0" in run:
         cells = (run["cell_0"].to_numpy(), run["cell_1"].to_numpy())
     return {
-        "model": Model(**parts, name=about["model_name"]),
+        "model": with_features(tree, Model(**parts, name=about["model_name"])),
         "n_components": int(about["n_components"]),
         "shape": tuple(json.loads(about["shape"])),
         "cells": cells,
