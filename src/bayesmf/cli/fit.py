@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bayesmf._errors import ConvergenceWarning, DataError, ModelError, nearest
-from bayesmf.cli import _found, _known
+from bayesmf.cli import _features, _found, _known
 from bayesmf.cli._tools import READING, command, positive
 
 if TYPE_CHECKING:
@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     from bayesmf.posterior.diagnostics import Summary
 
 FILES = ("completed.csv", "std.csv", "lower.csv", "upper.csv", "posterior.nc", "run.json")
-_WRITTEN = (*FILES[:4], *_found.NOISE_FILES.values(), *FILES[4:])  # in order, all that may be there
+_WRITTEN = (  # in order, all that may be there
+    *FILES[:4], *_found.NOISE_FILES.values(), *_features.FILES.values(), *FILES[4:],
+)  # fmt: skip
 # Cells of a spreadsheet that begin like this are taken for formulas; negative numbers are not.
 _FORMULA = re.compile(r"[=+@\t]|-(?!\d+\.?\d*$)")
 _EXAMPLES = """\
@@ -40,6 +42,7 @@ Examples:
   bayesmf fit ic50.csv --upper 8 --noise cols
   bayesmf fit rates.csv --errors standard-errors.csv
   bayesmf fit stars.csv --model OGGW --biases
+  bayesmf fit ic50.csv --row-features mutations.csv --col-features fingerprints.csv
 
 DATA is a wide table with labels in its first row and first column (.csv, .tsv, .txt, also with
 .gz, or .parquet), a table of triples (--long), .npy, .npz, .mtx, or a name that bayesmf datasets
@@ -53,10 +56,11 @@ categories, P and N counts, B zeros and ones; bayesmf models lists which go with
 
 The folder gets completed.csv (gaps filled with posterior means, observed cells unchanged), std.csv
 (predictive standard deviations, noise included), lower.csv and upper.csv (central predictive
-intervals), noise_rows.csv and noise_cols.csv (if they have their own), posterior.nc (all draws;
-needs bayesmf[arviz]) and run.json (how it was made). Predictions are of what would be reported,
-never beyond a limit. In the CSV files a quote is put before labels that a spreadsheet would
-take for a formula."""
+intervals), noise_rows.csv and noise_cols.csv (if they have their own), features_rows.csv and
+features_cols.csv (what features explain, if there are any), posterior.nc (all draws; needs
+bayesmf[arviz]; bayesmf predict makes use of it) and run.json (how it was made). Predictions are
+of what would be reported, never beyond a limit. In the CSV files a quote is put before labels that
+a spreadsheet would take for a formula."""
 
 
 def _whole(least: int, *others: int) -> Callable[[str], int]:
@@ -141,6 +145,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "--weights": READING["--weights"],
     "--lower": READING["--lower"],
     "--upper": READING["--upper"],
+    **_features.OPTIONS,
     "--set": {"type": _setting, "action": "append", "default": [], "metavar": "NAME=VALUE", "help":
         "a hyperparameter, such as lambda=0.1; may be repeated"},
     "--level": {"type": _share, "default": 0.9, "help": "of the intervals (default: 0.9)"},
@@ -176,10 +181,12 @@ def _fit(options: argparse.Namespace) -> int:
     begin = time.perf_counter()
     X = read_matrix(options.data, long=options.long, labels=options.row_labels)
     X, limits = _known.with_errors(X, vars(options)), _known.limits(X, vars(options))
+    known = {**limits, **_features.read(vars(options))}
     with _told(options.output), _new_folder(target, options.output, options.force) as folder:
-        estimator = _sample(options, X, changes, limits)
+        estimator = _sample(options, X, changes, known)
         means = _write_tables(folder, X, estimator, options.level)
         _write_noise(folder, X, estimator, options.level)
+        _features.write(folder, estimator)
         record = _record(options, X, estimator, changes)
         record["fit_mse"] = float(((means - X.rows.values) ** 2).mean())
         seen = (estimator.units_.forward(x, X.triples()[:2]) for x in (means, X.rows.values))
@@ -227,7 +234,7 @@ def _model(options: argparse.Namespace) -> str:
 
 
 def _sample(
-    options: argparse.Namespace, X: ObservedMatrix, changes: dict[str, Any], limits: dict[str, Any]
+    options: argparse.Namespace, X: ObservedMatrix, changes: dict[str, Any], known: dict[str, Any]
 ) -> BayesianMF:
     from bayesmf.estimators import BayesianMF
 
@@ -242,7 +249,7 @@ def _sample(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the verdict is printed anyway
         try:
-            return estimator.fit(X, until=options.until, **limits)
+            return estimator.fit(X, until=options.until, **known)
         except MemoryError:
             size = f"{options.data} with {X.shape[0]} x {X.shape[1]} cells"
             raise DataError(f"{size} does not fit into memory; fit a part of it.") from None
@@ -373,7 +380,7 @@ def _record(
     likelihood = posterior.model.likelihood
     asked = (
         "seed", "biases", "noise", "errors", "weights", "lower", "upper", "transform", "until",
-        "level", "output", "long", "row_labels",
+        "level", "output", "long", "row_labels", *_features.KINDS, "pattern",
     )  # fmt: skip
     units = estimator.units_
     record = {

@@ -63,7 +63,8 @@ def _of_group(
     ends = [0.5 * (1 - level), 0.5 * (1 + level)]
     others = posterior.factors()[1 if side == "rows" else 0]
     draws = _flat(posterior.draws[f"{side}.{weights_name(group)}"])
-    effects = _flat(posterior.draws.get(f"bias.{side}_{weights_name(group)}", np.zeros((1, 1, 1))))
+    none = np.zeros((1, 1, group.rank))
+    effects = _flat(posterior.draws.get(f"bias.{side}_{weights_name(group)}", none))
     loadings = np.eye(group.rank) if group.loadings is None else group.loadings / group.length
     shares = np.array(
         [
