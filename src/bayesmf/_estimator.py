@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from bayesmf import _threads
 from bayesmf._errors import ConvergenceWarning, DataError, ModelError, whole_number
 from bayesmf.data.errors import known_errors
-from bayesmf.data.features import of_new
+from bayesmf.data.informed import of_new
 from bayesmf.data.inspection import codes, inspect
 from bayesmf.data.observed import ObservedMatrix
 from bayesmf.data.units import Units, fit_units

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from bayesmf._errors import DataError, ModelError
 from bayesmf._estimator import Factorisation
 from bayesmf.data.cells import cell_arrays
-from bayesmf.data.features import with_new, without_entries
+from bayesmf.data.informed import with_new, without_entries
 from bayesmf.data.observed import ObservedMatrix
 from bayesmf.posterior.predictive import Predictive
 from bayesmf.ranks import effective_rank

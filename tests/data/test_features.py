@@ -6,6 +6,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from bayesmf import DataError, Features, ObservedMatrix
+from bayesmf.data import decomposition
 from bayesmf.data import features as module
 
 RNG = np.random.default_rng(0)
@@ -35,7 +36,7 @@ def kernel_of(n, seed=1):
 @pytest.mark.parametrize("large", [False, True])
 def test_directions_are_orthogonal_and_span_the_features(x, large, monkeypatch):
     if large:
-        monkeypatch.setattr(module, "_CELLS", 0)
+        monkeypatch.setattr(decomposition, "_CELLS", 0)
     group = Features.of(x).groups[0]
     z = (x - x.mean(axis=0)) / x.std(axis=0) / np.sqrt(x.shape[1])
     np.testing.assert_allclose(group.design @ group.design.T, z @ z.T, atol=1e-12)

@@ -14,20 +14,23 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
-from scipy import linalg
 
 from bayesmf import _threads
 from bayesmf._errors import DataError, positive
+from bayesmf.data.decomposition import (
+    LOST,
+    kernel_roots,
+    mask_rows,
+    principal,
+    row_squares,
+    similarities,
+    square,
+)
 from bayesmf.data.encoding import Encoding, Source, fit_encoding, in_order, places, read_source
-from bayesmf.data.observed import Array, FloatArray, Labels, ObservedMatrix, Shape, View
+from bayesmf.data.observed import Array, FloatArray, Labels, View
 
 #: Rows and features of which the smaller number may not exceed this.
 LARGEST = 10_000
-_CELLS = 50_000_000  # of a table that is decomposed as it is; larger ones by their Gram matrix
-_LOST = 1e-12  # of the largest singular value: what is smaller is rounding
-_LOST_GRAM = 1e-7  # the same where it comes out of a Gram matrix
-
-SIDES = ("row_", "col_")
 Kind = Literal["features", "kernel", "pattern"]
 
 
@@ -76,9 +79,9 @@ class Group:
         assert self.loadings is not None
         x = x / self.length
         design = np.ascontiguousarray(x @ self.loadings)
-        return self._beyond(design, _row_squares(x))
+        return self._beyond(design, row_squares(x))
 
-    def of_similar(self, k: FloatArray, own: FloatArray) -> Group:
+    def ofsimilarities(self, k: FloatArray, own: FloatArray) -> Group:
         """That of a kernel: similarities to the fitted rows (m, n), and of rows to themselves.
 
         The latter are those of the fitted rows on average where they are NaN.
@@ -88,7 +91,7 @@ class Group:
         return self._beyond(np.ascontiguousarray(k @ self.design / self.squares), own)
 
     def _beyond(self, design: FloatArray, total: FloatArray) -> Group:
-        outside = total - _row_squares(design)
+        outside = total - row_squares(design)
         outside = np.where(outside > 1e-9 * total, outside, 0.0)
         return replace(self, design=design, outside=outside, source=None)
 
@@ -102,6 +105,16 @@ class Group:
         return _group(
             self.name, self.source.take(rows), what, self.standardize, self.alpha, self.beta
         )[0]
+
+
+@dataclass(frozen=True, eq=False)
+class NewFeatures:
+    """Features of new rows as they were given, to be read as those of a fit were."""
+
+    values: Any
+    kernel: Any
+    n: int | None = None
+    labels: Labels = None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -167,7 +180,7 @@ class Features:
             size = (source.n if n is None else n) if known is None else len(known)
             if kind == "kernel":
                 groups.append(
-                    _kernel_group(name, _square(source, known, size, told), told, alpha, beta)
+                    _kernel_group(name, square(source, known, size, told), told, alpha, beta)
                 )
                 continue
             source = in_order(source, known, size, told)
@@ -274,7 +287,9 @@ class Features:
                 )
             source = read_source(given[group.kind].pop(group.name), told)
             if group.kind == "kernel":
-                groups.append(group.of_similar(*_similar(source, self.labels, self.n, told)))
+                groups.append(
+                    group.ofsimilarities(*similarities(source, self.labels, self.n, told))
+                )
                 continue
             assert group.encoding is not None
             source = in_order(source, labels, view.n, told)
@@ -304,54 +319,6 @@ class Features:
         return digest.hexdigest()
 
 
-@dataclass(frozen=True, eq=False)
-class NewFeatures:
-    """Features of new rows as they were given, to be read as those of a fit were."""
-
-    values: Any
-    kernel: Any
-    n: int | None = None
-    labels: Labels = None
-
-
-def with_new(X: ObservedMatrix, values: Any, kernel: Any, axis: int) -> ObservedMatrix:
-    """Entries of new rows (or columns) with their features; those they have, if none are given."""
-    if values is None and kernel is None:
-        return X
-    given: Any = values if isinstance(values, NewFeatures) else NewFeatures(values, kernel)
-    return replace(X, row_features=given) if axis == 0 else replace(X, col_features=given)
-
-
-def without_entries(known: tuple[Any, Any], shape: Shape, axis: int) -> ObservedMatrix:
-    """New rows (or columns) that have features alone, beside a fitted matrix of this shape."""
-    what = SIDES[axis] + ("features" if known[0] is not None else "kernel")
-    first = known[0] if known[0] is not None else known[1]
-    first = next(iter(first.values()), None) if isinstance(first, dict) else first
-    if isinstance(first, (Features, NewFeatures)):
-        n, labels = first.n or 0, first.labels
-    else:
-        source = read_source(first, what)
-        n, labels = source.n, source.labels
-    size = list(shape)
-    names: list[Labels] = [None, None]
-    size[axis], names[axis] = n, labels
-    return ObservedMatrix.from_triples([], [], [], (size[0], size[1]), *names)
-
-
-def of_new(fitted: Features | None, X: ObservedMatrix, axis: int) -> Features | None:
-    """Features of new rows (or columns), whose entries are X, in the terms of the fitted ones."""
-    given: Any = (X.row_features, X.col_features)[axis]
-    what = SIDES[axis] + "features"
-    if fitted is None:
-        if given is not None:
-            raise DataError(f"The fit had no {what}, so new ones cannot have any; leave them out.")
-        return None
-    if not isinstance(given, NewFeatures):
-        given = NewFeatures(given, None)
-    view, labels = ((X.rows, X.row_labels), (X.cols, X.col_labels))[axis]
-    return fitted.of_rows(given.values, given.kernel, view, labels, what)
-
-
 def pattern_of(view: View, m: int) -> Features:
     """The pattern of what was observed in m columns, rows of the mask over roots of their counts.
 
@@ -361,14 +328,6 @@ def pattern_of(view: View, m: int) -> Features:
         found = _decomposed("pattern", "pattern", mask_rows(view, m), "pattern")
         view.cache["pattern"] = Features((found,))
     return view.cache["pattern"]
-
-
-def mask_rows(view: View, m: int) -> Any:
-    """Rows of the mask over the root of their counts, as a CSR array (n, m)."""
-    from scipy.sparse import csr_array
-
-    roots = np.repeat(np.maximum(view.counts, 1) ** -0.5, view.counts)
-    return csr_array((roots, view.indices, view.indptr), shape=(view.n, m))
 
 
 def _named(values: Any, kind: str, what: str) -> list[tuple[str, Any]]:
@@ -399,102 +358,14 @@ def _decomposed(name: str, kind: Kind, x: Any, what: str) -> Group:
             f"{what} are {x.shape[0]} x {x.shape[1]}; of rows and features one must be at most "
             f"{LARGEST}: use fewer features, such as the most frequent ones."
         )
-    length = float(np.sqrt(_row_squares(x).mean())) or 1.0
-    length = 1.0 if abs(length - 1) < _LOST else length
+    length = float(np.sqrt(row_squares(x).mean())) or 1.0
+    length = 1.0 if abs(length - 1) < LOST else length
     x = x / length
     with _threads.one_blas_thread():
-        design, loadings = _principal(x)
+        design, loadings = principal(x)
     return Group(name, kind, design, loadings, length)
 
 
-def _principal(x: Any) -> tuple[FloatArray, FloatArray]:
-    """Q S and W of the thin singular value decomposition of x; x itself if it is orthogonal."""
-    n, P = x.shape
-    if n >= P:
-        gram = np.asarray((x.T @ x).todense() if hasattr(x, "todense") else x.T @ x)
-        root = np.sqrt(np.diag(gram))
-        beside = np.abs(gram - np.diag(np.diag(gram)))
-        if (beside <= 1e-13 * np.outer(root, root)).all() and (root > _LOST * root.max()).all():
-            return np.ascontiguousarray(x.toarray() if hasattr(x, "toarray") else x), np.eye(P)
-    if n * P <= _CELLS:
-        Q, S, Wt = linalg.svd(x.toarray() if hasattr(x, "toarray") else x, full_matrices=False)
-        kept = _LOST * S[0] < S
-        W = Wt[kept].T
-        signs = np.where(W[np.abs(W).argmax(axis=0), np.arange(W.shape[1])] < 0, -1.0, 1.0)
-        return np.ascontiguousarray(Q[:, kept] * (S[kept] * signs)), np.ascontiguousarray(W * signs)
-    short = x @ x.T if n <= P else x.T @ x
-    squares, vectors = linalg.eigh(
-        np.asarray(short.todense() if hasattr(short, "todense") else short)
-    )
-    kept = squares > _LOST_GRAM**2 * squares[-1]
-    vectors, S = vectors[:, kept], np.sqrt(squares[kept])
-    if n <= P:
-        return np.ascontiguousarray(vectors * S), np.asarray(x.T @ (vectors / S))
-    return np.ascontiguousarray(x @ vectors), vectors
-
-
 def _kernel_group(name: str, source: Source, what: str, alpha: float, beta: float) -> Group:
-    """Eigenvectors times roots of the eigenvalues of a kernel."""
-    kernel = source.values
-    size = np.abs(kernel).max()
-    if not np.allclose(kernel, kernel.T, atol=1e-8 * size):
-        raise DataError(f"{what}: the kernel is not symmetric; give similarities of rows to rows.")
-    length = float(np.sqrt(max(np.diag(kernel).mean(), 0.0)))
-    if not length > 0:
-        raise DataError(f"{what}: the diagonal of the kernel must be positive.")
-    with _threads.one_blas_thread():
-        values, vectors = linalg.eigh(0.5 * (kernel + kernel.T) / length**2)
-    if values[0] < -1e-6 * values[-1]:
-        raise DataError(
-            f"{what}: the kernel has the eigenvalue {values[0] * length**2:.3g}; it must be "
-            "positive semidefinite: add a number to its diagonal."
-        )
-    kept = values > 1e-10 * values[-1]
-    vectors = vectors[:, kept] * np.sqrt(values[kept])
-    signs = np.where(vectors[np.abs(vectors).argmax(axis=0), np.arange(kept.sum())] < 0, -1.0, 1.0)
-    design = np.ascontiguousarray(vectors * signs)
+    design, length = kernel_roots(source.values, what)
     return Group(name, "kernel", design, None, length, source=source, alpha=alpha, beta=beta)
-
-
-def _square(source: Source, labels: Labels, n: int, what: str) -> Source:
-    """A kernel in the order of the labels."""
-    if source.values.shape[0] != source.values.shape[1]:
-        raise DataError(f"{what}: a kernel has as many columns as rows, not {source.values.shape}.")
-    values = np.asarray(source.values.to_numpy(dtype=float) if source.is_frame else source.values)
-    if np.isnan(values).any() or not np.isfinite(values).all():
-        raise DataError(f"{what}: a kernel must have no gaps; fill or drop them.")
-    if labels is None or source.labels is None:
-        return in_order(Source(values), None, n, what)
-    columns = np.array([*source.values.columns, None], dtype=object)[:-1]
-    rows, cols = (places(side, labels, what) for side in (source.labels, columns))
-    return Source(values[np.ix_(rows, cols)])
-
-
-def _similar(
-    source: Source, labels: Labels, n: int, what: str
-) -> tuple[FloatArray, FloatArray]:  # fmt: skip
-    """Similarities of new rows to the n fitted ones, and of each to itself, NaN if not given."""
-    values = np.asarray(source.values.to_numpy(dtype=float) if source.is_frame else source.values)
-    if not np.isfinite(values).all():
-        raise DataError(f"{what}: a kernel must have no gaps; fill or drop them.")
-    m = len(values)
-    if source.is_frame and labels is not None and source.labels is not None:
-        columns = np.array([*source.values.columns, None], dtype=object)[:-1]
-        known = values[:, places(columns, labels, what)]
-        if set(source.labels) <= set(columns):
-            return known, values[np.arange(m), places(columns, source.labels, what)]
-        return known, np.full(m, np.nan)
-    if values.shape[1] not in (n, n + m):
-        raise DataError(
-            f"{what}: new rows need similarities to the {n} fitted ones, or to these and the {m} "
-            f"new ones, not {values.shape[1]}."
-        )
-    own = np.diag(values[:, n:]) if values.shape[1] == n + m else np.full(m, np.nan)
-    return values[:, :n], own
-
-
-def _row_squares(x: Any) -> FloatArray:
-    """Squared lengths of rows."""
-    if hasattr(x, "multiply"):
-        return np.asarray(x.multiply(x).sum(axis=1)).ravel()
-    return np.einsum("ij,ij->i", x, x)

@@ -31,7 +31,6 @@ Shape: TypeAlias = tuple[int, int]
 DENSE_DENSITY = 0.4
 # Beyond this many cells the dense copies, two in each view, would fill the memory.
 DENSE_CELLS = 20_000_000
-PATTERNS = ("rows", "cols", "both")  # sides that have the pattern of what was observed as features
 _ABSENT = {"NoneType", "NAType"}  # types of missing values, by name: pandas is not imported
 
 
@@ -81,7 +80,9 @@ class ObservedMatrix:
     bounds: Bounds | None = None  # intervals of the entries, in row order
     row_features: Features | None = None
     col_features: Features | None = None
-    pattern: str | None = None  # one of `PATTERNS`
+    pattern: str | None = (
+        None  # "rows", "cols" or "both": sides with features that say which entries are observed
+    )
 
     @classmethod
     def of(
@@ -338,34 +339,16 @@ class ObservedMatrix:
         >>> X.with_features([[0.0], [1.0], [5.0]], pattern="rows").features(0)
         Features(3 rows; features: 1, pattern: 2)
         """
-        from bayesmf.data.features import Features
+        from bayesmf.data.informed import with_features
 
-        if pattern is not None and pattern not in PATTERNS:
-            hint = nearest(str(pattern), PATTERNS)
-            raise DataError(f"pattern must be one of {', '.join(PATTERNS)}, got {pattern!r}.{hint}")
-        sides = ("row", row_features, row_kernel), ("col", col_features, col_kernel)
-        found: dict[str, Any] = {}
-        for (side, values, kernel), n, labels in zip(
-            sides, self.shape, (self.row_labels, self.col_labels), strict=True
-        ):
-            if values is None and kernel is None:
-                continue
-            what = f"{side}_features" if kernel is None else f"{side}_kernel"
-            made = Features.of(values, kernel=kernel, labels=labels, n=n, what=what)
-            if made.n != n:
-                raise DataError(f"{what} have {made.n} rows, but the matrix has {n} {side}s.")
-            found[f"{side}_features"] = made
-        return replace(self, **found, pattern=pattern or self.pattern)
+        known = (row_features, row_kernel), (col_features, col_kernel)
+        return with_features(self, known, pattern)
 
     def features(self, axis: int) -> Features | None:
         """All features of the rows (0) or columns (1), the pattern included, if there are any."""
-        from bayesmf.data.features import pattern_of
+        from bayesmf.data.informed import features_of
 
-        side, given = PATTERNS[axis], (self.row_features, self.col_features)[axis]
-        if self.pattern not in (side, "both"):
-            return given
-        pattern = pattern_of((self.rows, self.cols)[axis], self.shape[1 - axis])
-        return pattern if given is None else given + pattern
+        return features_of(self, axis)
 
     def with_values(self, values: Array) -> ObservedMatrix:
         """Return the matrix with other values of its entries, given in row order.
