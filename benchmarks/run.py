@@ -94,6 +94,11 @@ PARTS = {
     ),
     "coverage": Part("how often intervals hold the truth", module="interval_coverage"),
     "exponents": Part("growth with rows, columns, entries and rank"),
+    "features": Part(
+        "features: new rows and columns, ratings, beside SMURFF and myFM", takes=("models", "data"),
+        data=("lines", "drugs", "within", "u1", "u3"), pages=("docs/side-information.md",),
+        kept="scores",
+    ),
     "fetching": Part("what fetching ahead brings", repeats=3, pages=("docs/performance.md",)),
     "gdsc": Part("held-out error on GDSC beside the published one"),
     "likelihoods": Part(

@@ -16,6 +16,7 @@ _HOME = {
     "compare": "comparison.compare",
     "Comparison": "comparison.compare",
     "ObservedMatrix": "data.observed",
+    "Features": "data.features",
     "read_matrix": "reading",
     "from_anndata": "data.annotated",
     "sample": "posterior.sample",

@@ -9,6 +9,7 @@ from bayesmf.baselines import baseline as baseline
 from bayesmf.comparison.compare import Comparison as Comparison
 from bayesmf.comparison.compare import compare as compare
 from bayesmf.data.annotated import from_anndata as from_anndata
+from bayesmf.data.features import Features as Features
 from bayesmf.data.observed import ObservedMatrix as ObservedMatrix
 from bayesmf.estimators import BayesianImputer as BayesianImputer
 from bayesmf.estimators import BayesianMF as BayesianMF

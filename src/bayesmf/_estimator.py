@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from bayesmf import _threads
 from bayesmf._errors import ConvergenceWarning, DataError, ModelError, nearest, whole_number
 from bayesmf.data.errors import known_errors
+from bayesmf.data.informed import of_new
 from bayesmf.data.inspection import codes, inspect
 from bayesmf.data.observed import ObservedMatrix
 from bayesmf.data.ranges import Clip, clip_ends
@@ -167,15 +168,19 @@ class Factorisation(BaseEstimator):
         return ObservedMatrix.of(checked, row_labels=labels[0], col_labels=labels[1])
 
     def _fit(
-        self, X: Any, errors: Any, weights: Any, lower: Any, upper: Any, until: str | None
-    ) -> None:
+        self, X: Any, errors: Any, weights: Any, lower: Any, upper: Any, until: str | None,
+        **known: Any,
+    ) -> None:  # fmt: skip
         """Sample, and set what a fitted estimator has."""
         if until not in (None, "converged"):
             raise ModelError(f"until must be None or 'converged', got {until!r}.")
         matrix = known_errors(self._read(X, reset=True), errors, weights)
+        if any(given is not None for given in known.values()):
+            matrix = matrix.with_features(**known)
         models = self._models((lower, upper))
         model = next(iter(models.values()))
         model.likelihood.check(matrix)
+        matrix = model.informed(matrix)
         units = self._units(matrix, model)
         data = units.off(matrix)
         models = {
@@ -185,7 +190,7 @@ class Factorisation(BaseEstimator):
         seed = self._seed()
         model, rank = self._choose(data, models, seed)
         options: dict[str, Any] = {
-            "chains": self.chains, "keep": needed(model), "n_jobs": self.n_jobs,
+            "chains": self.chains, "keep": needed(model.resolve(data, rank)), "n_jobs": self.n_jobs,
             "progress": self.progress, "store": self.store,
         }  # fmt: skip
         posterior = sample(
@@ -377,15 +382,31 @@ class Factorisation(BaseEstimator):
     def _predictive(self, latent: bool = False) -> Predictive:
         return self.fitted_.predictive(latent)
 
-    def _of_new_rows(self, X: ObservedMatrix, latent: bool = False) -> Predictive:
-        """Predictive distribution of rows that were not fitted, given their own entries."""
-        new, units = self._draw_new_rows(X)
-        factors = augmented(new.U, self.posterior_.factors()[1], new.biases)
-        return Predictive.of(self.posterior_, factors, units, own=new.own, latent=latent)
+    def _of_new(
+        self, rows: ObservedMatrix | None, cols: ObservedMatrix | None = None,
+        latent: bool = False,
+    ) -> Predictive:  # fmt: skip
+        """Predictive distribution of new rows, new columns, or both, given entries and features."""
+        factors, units = list(self.posterior_.factors()), self.units_
+        biases, own = self.posterior_.biases(), self.posterior_.likelihood_values()
+        for axis, X in ((1, cols), (0, rows)):
+            if X is None:
+                continue
+            new, found = self._draw_new(X, axis)
+            factors[axis], biases, own = new.U, biases | new.effects, own | new.own
+            units = found if axis else units.with_rows_of(found)
+        predictors = augmented(factors[0], factors[1], biases)
+        return Predictive.of(self.posterior_, predictors, units, own=own, latent=latent)
 
-    def _draw_new_rows(self, X: ObservedMatrix) -> tuple[NewRows, Units]:
-        units = self.units_.of_new_rows(X)
-        return draw_new_rows(self.posterior_, units.off(X), _threads.count(self.n_jobs)), units
+    def _draw_new(self, X: ObservedMatrix, axis: int = 0) -> tuple[NewRows, Units]:
+        """What new rows (or columns) have of their own, and their units."""
+        if axis == 1 and self.posterior_.model.likelihood.has_limits:
+            raise ModelError("New columns cannot be predicted where values have limits.")
+        units = self.units_.of_new_cols(X) if axis else self.units_.of_new_rows(X)
+        model = self.posterior_.model
+        features = of_new((model.rows, model.cols)[axis].features, X, axis)
+        threads = _threads.count(self.n_jobs)
+        return draw_new_rows(self.posterior_, units.off(X), threads, features, axis), units
 
 
 def units_for(

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from bayesmf._errors import DataError, ModelError
 from bayesmf._estimator import Factorisation
 from bayesmf.data.cells import cell_arrays
+from bayesmf.data.informed import with_new, without_entries
 from bayesmf.data.observed import ObservedMatrix
 from bayesmf.data.ranges import Clip, clip_ends
 from bayesmf.posterior.predictive import Predictive
@@ -108,6 +109,8 @@ class BayesianMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Factorisatio
     def fit(
         self, X: Any, y: Any = None, *, errors: Any = None, weights: Any = None,
         lower: Any = None, upper: Any = None, until: str | None = None,
+        row_features: Any = None, col_features: Any = None, row_kernel: Any = None,
+        col_kernel: Any = None, pattern: str | None = None,
     ) -> BayesianMF:  # fmt: skip
         """Sample from the posterior of a matrix; y is ignored.
 
@@ -126,8 +129,20 @@ class BayesianMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Factorisatio
         until
             "converged" runs chains on, twice as long each time, until the verdict of `summary` is
             fine, or 16 times the sweeps are done.
+        row_features, col_features
+            What is known of the rows, and of the columns, besides their entries: arrays (I, .) and
+            (J, .), DataFrames (matched by label), sparse matrices, or dictionaries of several
+            groups. For priors Normal and MultivariateNormal, such as those of the automatic model.
+        row_kernel, col_kernel
+            Similarities of rows, or of columns, to each other: (I, I) and (J, J).
+        pattern
+            "rows", "cols" or "both" makes features of which entries are observed.
         """
-        self._fit(X, errors, weights, lower, upper, until)
+        self._fit(
+            X, errors, weights, lower, upper, until, row_features=row_features,
+            col_features=col_features, row_kernel=row_kernel, col_kernel=col_kernel,
+            pattern=pattern,
+        )  # fmt: skip
         return self
 
     @property
@@ -147,14 +162,15 @@ class BayesianMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Factorisatio
         self.fit(X, **known)
         return self.transform(self._matrix if known else X)
 
-    def transform(self, X: Any) -> Array:
+    def transform(self, X: Any, *, row_features: Any = None, row_kernel: Any = None) -> Array:
         """Posterior means of the factors of rows, known or new, given their own entries.
 
         For each kept draw of everything else the factors of a row are drawn from their
-        conditional distribution, and aligned as that draw was.
+        conditional distribution, and aligned as that draw was. Features are those of `predict`.
         """
         check_is_fitted(self, "posterior_")
-        new, _ = self._draw_new_rows(self._read(X, reset=False))
+        matrix = with_new(self._read(X, reset=False), row_features, row_kernel, 0)
+        new, _ = self._draw_new(matrix)
         return (new.U @ self.posterior_.rotations).mean(axis=0)
 
     def predict(
@@ -162,13 +178,17 @@ class BayesianMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Factorisatio
         rows: Any = None,
         cols: Any = None,
         *,
+        row_features: Any = None,
+        col_features: Any = None,
+        row_kernel: Any = None,
+        col_kernel: Any = None,
         return_std: bool = False,
         quantiles: Sequence[float] | None = None,
         include_noise: bool = True,
         latent: bool = False,
         clip: Clip = None,
     ) -> Any:
-        """Predict cells of the fitted matrix, or all cells of new rows.
+        """Predict cells of the fitted matrix, or all cells of new rows and new columns.
 
         Parameters
         ----------
@@ -176,7 +196,14 @@ class BayesianMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Factorisatio
             Positions of cells, two arrays of one length; the whole matrix if both are left out.
             Or ``rows`` alone: a matrix of new rows, with NaN for what is not known of them; each is
             predicted given its own entries. A row without any gets the prior predictive
-            distribution.
+            distribution. Or ``cols`` alone: a matrix (I, .) of new columns, where the fit had
+            features of columns.
+        row_features, row_kernel
+            Features of new rows, where the fit had such, as they were given to `fit`; without
+            ``rows`` they have no entries. A kernel has similarities of the new rows to the fitted
+            ones, (m, I), or to these and the new ones, (m, I + m).
+        col_features, col_kernel
+            The same of new columns. With those of new rows, the cells of both are predicted.
         return_std
             Also return standard deviations of the predictive distribution.
         quantiles
@@ -195,12 +222,17 @@ class BayesianMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Factorisatio
         -------
         mean, or (mean, std), (mean, quantiles), (mean, std, quantiles)
         """
-        predictive, cells = self._at(rows, cols, latent)
+        known = (row_features, row_kernel), (col_features, col_kernel)
+        predictive, cells = self._at(rows, cols, latent, known)
         ends = clip_ends(clip, self._matrix)
+        new_cols = col_features is not None or col_kernel is not None
+        if clip == "observed" and new_cols:
+            raise ModelError("clip='observed' is for columns that were fitted; give two numbers.")
         found = predictive.quantities(cells, return_std, quantiles, include_noise)
         if ends is None:
             return found
-        low, high = ends if cells is None else (end[cells[1]] for end in ends)
+        at: Any = slice(1) if new_cols else slice(None) if cells is None else cells[1]
+        low, high = (end[at] for end in ends)
         if not isinstance(found, tuple):
             return np.clip(found, low, high)
         kept = {1} if return_std else set()  # where the standard deviations are
@@ -209,16 +241,30 @@ class BayesianMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Factorisatio
         )
 
     def _at(
-        self, rows: Any, cols: Any, latent: bool = False
+        self, rows: Any, cols: Any, latent: bool = False, known: Any = ((None, None), (None, None))
     ) -> tuple[Predictive, tuple[Array, Array] | None]:
-        """Predictive distribution, and cells of it; that of new rows if there are no ``cols``."""
+        """Predictive distribution, and cells of it; or that of new rows, new columns or both."""
         check_is_fitted(self, "posterior_")
-        if rows is not None and cols is None:
-            return self._of_new_rows(self._read(rows, reset=False), latent), None
-        predictive = self._predictive(latent)
-        if (rows is None) != (cols is None):
+        informed = [any(one is not None for one in side) for side in known]
+        if not any(informed) and (rows is None) == (cols is None):
+            predictive = self._predictive(latent)
+            return predictive, None if rows is None else cell_arrays((rows, cols), predictive.shape)
+        new: list[ObservedMatrix | None] = [None, None]
+        for axis, given in enumerate((rows, cols)):
+            if given is not None or informed[axis]:
+                matrix, (values, kernel) = self._new(given, axis, known[axis]), known[axis]
+                new[axis] = with_new(matrix, values, kernel, axis)
+        return self._of_new(new[0], new[1], latent), None
+
+    def _new(self, given: Any, axis: int, known: tuple[Any, Any]) -> ObservedMatrix:
+        """Entries of new rows or columns; without any, as many rows as there are features."""
+        if given is None:
+            return without_entries(known, self.posterior_.shape, axis)
+        if axis == 0:
+            return self._read(given, reset=False)
+        if self.posterior_.model.cols.features is None:
             raise ModelError("Give both rows and cols, a matrix of new rows, or nothing.")
-        return predictive, None if rows is None else cell_arrays((rows, cols), predictive.shape)
+        return ObservedMatrix.of(given)
 
     @available_if(_has_categories)
     def predict_proba(self, rows: Any = None, cols: Any = None) -> Array:
@@ -254,15 +300,19 @@ class BayesianMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Factorisatio
             weights = np.broadcast_to(np.asarray(errors, dtype=np.float64), y.shape) ** -2.0
         return predictive.log_density(cells, y, weights)
 
-    def score(self, X: Any, y: Any = None) -> float:
+    def score(
+        self, X: Any, y: Any = None, *, row_features: Any = None, row_kernel: Any = None
+    ) -> float:
         """Mean log predictive density of entries of new rows; more is better.
 
         A fifth of the entries of each row, chosen at random but always the same, is scored given
-        the rest. For held-out cells of the fitted matrix there is `log_density`.
+        the rest. For held-out cells of the fitted matrix there is `log_density`. Features are those
+        of `predict`.
         """
         check_is_fitted(self, "posterior_")
-        shown, hidden = hide_some(self._read(X, reset=False))
-        predictive = self._of_new_rows(shown)
+        matrix = with_new(self._read(X, reset=False), row_features, row_kernel, 0)
+        shown, hidden = hide_some(matrix)
+        predictive = self._of_new(shown)
         return float(predictive.log_density(hidden[:2], hidden[2]).mean())
 
 
@@ -294,12 +344,19 @@ class BayesianImputer(TransformerMixin, Factorisation):
     def fit(
         self, X: Any, y: Any = None, *, errors: Any = None, weights: Any = None,
         lower: Any = None, upper: Any = None, until: str | None = None,
+        row_features: Any = None, col_features: Any = None, row_kernel: Any = None,
+        col_kernel: Any = None, pattern: str | None = None,
     ) -> BayesianImputer:  # fmt: skip
         """Sample from the posterior of a matrix; y is ignored.
 
-        Errors, weights and limits of the entries, and ``until``, are those of `BayesianMF.fit`.
+        Errors, weights and limits of the entries, ``until`` and what is known of rows and columns
+        are those of `BayesianMF.fit`.
         """
-        self._fit(X, errors, weights, lower, upper, until)
+        self._fit(
+            X, errors, weights, lower, upper, until, row_features=row_features,
+            col_features=col_features, row_kernel=row_kernel, col_kernel=col_kernel,
+            pattern=pattern,
+        )  # fmt: skip
         return self
 
     def fit_transform(self, X: Any, y: Any = None, **known: Any) -> Any:
@@ -307,11 +364,11 @@ class BayesianImputer(TransformerMixin, Factorisation):
         self.fit(X, **known)
         return _filled(X, self._matrix, self._predictive())
 
-    def transform(self, X: Any) -> Any:
-        """Fill the missing cells of rows, known or new, given their own entries."""
+    def transform(self, X: Any, *, row_features: Any = None, row_kernel: Any = None) -> Any:
+        """Fill the missing cells of rows, known or new, given their own entries and features."""
         check_is_fitted(self, "posterior_")
-        matrix = self._read(X, reset=False)
-        return _filled(X, matrix, self._of_new_rows(matrix))
+        matrix = with_new(self._read(X, reset=False), row_features, row_kernel, 0)
+        return _filled(X, matrix, self._of_new(matrix))
 
     def impute(self, m: int = 20) -> Array:
         """Return m completions of the fitted matrix, (m, I, J), for multiple imputation.

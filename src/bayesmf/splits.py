@@ -1,9 +1,12 @@
-"""Random splits of the observed entries that leave no row or column without training data."""
+"""Random splits of the observed entries that leave no row or column without training data.
+
+And, for what has features, splits that hold out whole rows or columns (`cold_folds`).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -95,6 +98,74 @@ def kfold(
     X = ObservedMatrix.of(X)
     fold = fold_numbers(X, n_folds, random_state, keep_singles=keep_singles)
     return (split_at(X, fold == k) for k in range(int(n_folds)))
+
+
+class ColdFold(NamedTuple):
+    """A fold whose rows, columns or both are not in the training set at all.
+
+    ``rows`` and ``cols`` are positions of those held out (None: none are), ``row_features`` and
+    ``col_features`` what `BayesianMF.predict` takes for them. ``test`` are rows, columns and values
+    of the entries to predict, by their places in that prediction.
+    """
+
+    train: ObservedMatrix
+    rows: IntArray | None
+    cols: IntArray | None
+    row_features: Any
+    col_features: Any
+    test: Triples
+
+
+def cold_folds(
+    X: Any, side: str = "rows", n_folds: int = 10, random_state: RandomState = None
+) -> Iterator[ColdFold]:
+    """Split the rows, the columns or both into folds that a fit has never seen.
+
+    A training set lacks the rows of its fold and their entries; features of the other rows are
+    standardised anew, so that nothing leaks. With "both", each fold holds out rows and columns, and
+    tests where they meet.
+
+    Parameters
+    ----------
+    X : ObservedMatrix, or anything that `ObservedMatrix.of` reads
+    side : {"rows", "cols", "both"}
+    n_folds : int
+        Number of folds, at least 2.
+    random_state : None, int, Generator or SeedSequence
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = ObservedMatrix.of(np.arange(12.0).reshape(6, 2), row_features=np.arange(6.0))
+    >>> [fold.train.shape for fold in cold_folds(X, n_folds=3, random_state=0)]
+    [(4, 2), (4, 2), (4, 2)]
+    """
+    X = ObservedMatrix.of(X)
+    if side not in ("rows", "cols", "both"):
+        raise ModelError(f"side must be 'rows', 'cols' or 'both', got {side!r}.")
+    held = [side in ("rows", "both"), side in ("cols", "both")]
+    least = min(n for n, out in zip(X.shape, held, strict=True) if out)
+    if n_folds != int(n_folds) or not 2 <= n_folds <= least:
+        raise ModelError(f"n_folds must be an integer from 2 to {least}, not {n_folds}.")
+    rng = np.random.default_rng(random_state)
+    numbers = [
+        rng.permutation(np.arange(n) % int(n_folds)) if out else None
+        for n, out in zip(X.shape, held, strict=True)
+    ]
+    return (_cold_fold(X, numbers, k) for k in range(int(n_folds)))
+
+
+def _cold_fold(X: ObservedMatrix, numbers: list[IntArray | None], k: int) -> ColdFold:
+    kept, out, known = [], [], []
+    for fold, features in zip(numbers, (X.row_features, X.col_features), strict=True):
+        inside = None if fold is None else np.flatnonzero(fold != k)
+        outside = None if fold is None else np.flatnonzero(fold == k)
+        kept.append(inside)
+        out.append(outside)
+        some = features is not None and inside is not None and outside is not None
+        known.append(features.beside(outside, inside) if some else None)  # type: ignore[union-attr]
+    train, test = X.part(kept[0], kept[1]), X.part(out[0], out[1])
+    return ColdFold(train, out[0], out[1], known[0], known[1], test.triples())
 
 
 def fold_numbers(

@@ -28,7 +28,7 @@ QUICK = ["--model", "GGGA", "--rank", "2", "--draws", "20", "--burn-in", "10", "
          "--jobs", "1"]  # fmt: skip
 TABLES = FILES[:4]
 WRITTEN = [*TABLES, "noise_cols.csv", *FILES[4:]]  # columns that are scaled have their own noise
-COMMANDS = ("fit", "reproduce", "datasets", "models", "doctor", "completion")
+COMMANDS = ("fit", "predict", "reproduce", "datasets", "models", "doctor", "completion")
 HOSTILE = ["=cmd()", "+1", "@x", "-2+3", "-5", "../../x", "<script>", "a,b", 'say "é"', "x\ny"]
 
 

@@ -1,13 +1,14 @@
 """Models and data on which every conditional is checked, each with its plain densities."""
 
 from collections.abc import Callable
-from dataclasses import astuple, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
 from bayesmf import preset
 from bayesmf.data.bounds import Bounds
+from bayesmf.data.features import Features
 from bayesmf.data.observed import ObservedMatrix
 from bayesmf.likelihoods import (
     BernoulliPoisson,
@@ -100,7 +101,10 @@ def biased(case: Case, *hyper: float) -> Case:
     model = replace(case.model, biases=Biases(*hyper))
 
     def plain(K: int, resolved: Model) -> joint.Plain:
-        return case.plain(K, resolved)._replace(biases=astuple(resolved.biases))
+        own = resolved.biases
+        numbers = own.mean, own.precision, own.alpha, own.beta
+        found = case.plain(K, resolved)._replace(biases=numbers)
+        return found._replace(effects=tuple(joint.groups_of(known) for known in own.features))
 
     return case._replace(model=model, plain=plain)
 
@@ -341,3 +345,60 @@ LIKELIHOODS = {
     "PGG-presence": varied("PGG", BernoulliPoisson(), joint.presence, prepare=present),
     "PGGG-presence": varied("PGGG", BernoulliPoisson(), joint.presence, prepare=present),
 }
+
+
+# --- Features
+
+
+def informed(X: ObservedMatrix) -> ObservedMatrix:
+    """Two groups of the rows, of which one has more features than rows, and one of the columns."""
+    rng = np.random.default_rng(X.shape)
+    n, m = X.shape
+    columns = Features.of(rng.normal(size=(m, 4)), alpha=3.0, beta=0.7)
+    rows = {"few": rng.normal(size=(n, 2)), "many": rng.normal(size=(n, 2 * n)) + 0.3}
+    return X.with_features(rows, columns)
+
+
+def patterned(X: ObservedMatrix) -> ObservedMatrix:
+    return X.with_features(pattern="both")
+
+
+def with_features(case: Case, prepare=informed, then=as_it_is) -> Case:
+    """The same with features of both sides, whose weights have the precision of the rows."""
+
+    def plain(K: int, resolved: Model) -> joint.Plain:
+        found = case.plain(K, resolved)
+        rows, cols = (
+            joint.regressed(density, joint.groups_of(prior.features), precision_of(prior))
+            for density, prior in ((found.rows, resolved.rows), (found.cols, resolved.cols))
+        )
+        return found._replace(rows=rows, cols=cols)
+
+    return case._replace(plain=plain, prepare=lambda X: prepare(then(X)))
+
+
+def precision_of(prior) -> float | None:
+    """A given precision of all entries, or None where it is a variable."""
+    return prior.precision if isinstance(getattr(prior, "precision", None), float) else None
+
+
+FEATURES = {
+    "GGGW features": with_features(named("GGGW")),
+    "GGGW features changed": with_features(named("GGGW", beta0=0.4, nu0=5.5, W0=3.0)),
+    "GGGW features mean": with_features(
+        named("GGGW", mu0=0.8, beta0=2.4, nu0=4.5, moves=False)),
+    "GGGW pattern": with_features(named("GGGW"), patterned),
+    "GGG features": with_features(named("GGG", lambda_=0.7)),
+    "GGGU features": with_features(named("GGGU", lambda_=0.7)),
+    "GGGA features": with_features(named("GGGA")),
+    "GGGW features, biases": biased(with_features(named("GGGW"))),
+    "GGGA features, biases changed": biased(with_features(named("GGGA")), 2.0, 0.3, 2.5, 0.7),
+    "two ARDs, features": with_features(CASES["two ARDs"]),
+}  # fmt: skip
+FEATURES_AND = {
+    "GGGW-both-features": with_features(unequal("GGGW", **BOTH)),
+    "GGGW-student-features": with_features(unequal("GGGW", StudentT)),
+    "GGGW-censored-features": with_features(censored("GGGW", rows=True)),
+    "GGG-ordinal-features-biases": biased(
+        with_features(categories("GGG", 4), then=categories("GGG", 4).prepare)),
+}  # fmt: skip

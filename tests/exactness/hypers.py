@@ -21,7 +21,7 @@ from tests.exactness.ratios import GROUPS, Setup, altered, spd
 
 
 def proposed(s: Setup, name: str, value: np.ndarray, prior) -> np.ndarray:
-    if name == "mean":
+    if name == "mean" or ("weights_" in name and value.ndim):
         return value + s.rng.normal(size=value.shape)
     if name == "precision" and isinstance(prior, MultivariateNormal):
         return spd(s.rng, s.data.rank)
@@ -34,21 +34,49 @@ def collapsed(prior) -> bool:
     return isinstance(hyper, InverseGaussian) and hyper.reading == "scale"
 
 
-def log_density_of_steps(side, new: dict) -> float:
-    """Log density of all of a side's steps together, each given those before it."""
-    values, total = dict(side.values), 0.0
-    for name, distribution in side.prior.updates(side.U, values):
-        total += float(np.sum(distribution.log_density(new[name])))
+def log_density_of_steps(steps, values: dict, new: dict, names=None) -> float:
+    """Log density of steps, or of those of these names, each given those before it."""
+    total = 0.0
+    for name, distribution in steps:
+        if names is None or name in names:
+            total += float(np.sum(distribution.log_density(new[name])))
         values[name] = new[name]
     return total
+
+
+def steps_of_side(side, new: dict, names=None) -> float:
+    values = dict(side.values)
+    return log_density_of_steps(side.prior.updates(side.U, values), values, new, names)
 
 
 def check_block(s: Setup, group: str, side) -> None:
     """Variables drawn one after the other, the first with the others integrated out."""
     old = getattr(s.state, group)
     new = {name: proposed(s, name, value, side.prior) for name, value in old.items()}
-    change = log_density_of_steps(side, new) - log_density_of_steps(side, old)
+    change = steps_of_side(side, new) - steps_of_side(side, old)
     s.compare(s.state, altered(s.state, group, new), change)
+
+
+def blocks(names) -> list[list[str]]:
+    """Variables that are drawn together: a precision of weights and these, a Wishart's two."""
+    found = [[f"weights_precision_{name}", f"weights_{name}"] for name in _groups(names)]
+    others = [name for name in names if not name.startswith("weights_")]
+    return found + ([others] if others else [])
+
+
+def _groups(names) -> list[str]:
+    known = "weights_precision_"
+    return [name.removeprefix(known) for name in names if name.startswith(known)]
+
+
+def check_weights(s: Setup, group: str, side) -> None:
+    """Each block of a side with features, given everything else."""
+    old = getattr(s.state, group)
+    for names in blocks(old):
+        new = {**old, **{name: proposed(s, name, old[name], side.prior) for name in names}}
+        change = steps_of_side(side, {**side.values, **new}, names)
+        change -= steps_of_side(side, {**side.values, **old}, names)
+        s.compare(s.state, altered(s.state, group, new), change)
 
 
 def check_steps(s: Setup, group: str, side) -> None:
@@ -68,6 +96,9 @@ def check_hyper(s: Setup) -> None:
     for index, group in enumerate(GROUPS):
         side = s.problem.side(s.state, index)
         wishart = isinstance(side.prior, MultivariateNormal)
+        if side.prior.features is not None:
+            check_weights(s, group, side)
+            continue
         if wishart or collapsed(side.prior):
             check_block(s, group, side)
         if not wishart:
@@ -79,7 +110,10 @@ def check_shared(s: Setup) -> None:
     assert (ard is None) == (not s.state.shared)
     if ard is None:
         return
-    statistics = [s.model.rows.relevance_terms(s.state.U), s.model.cols.relevance_terms(s.state.V)]
+    sides = (s.problem.side(s.state, index) for index in (0, 1))
+    statistics = [
+        side.prior.relevance_terms(side.prior.governed(side.U, side.values)) for side in sides
+    ]
     conditional = ard.conditional(statistics)
     old = s.state.shared["relevance"]
     value = old * np.exp(0.7 * s.rng.normal(size=old.shape))
@@ -113,13 +147,33 @@ def check_biases(s: Setup) -> None:
             s.compare(s.state, new, float(shift.log_density(d) - shift.log_density(0.0)))
     now, values, seen = s.state, dict(s.state.biases), set()
     for name, distribution in s.model.biases.updates(s.working, now.U, now.V, values):
+        seen.add(name)
+        if "weights_" in name:
+            continue
         value = proposed(s, "" if "precision" in name else "mean", values[name], None)
         new = altered(now, "biases", {name: value})
         change = np.sum(distribution.log_density(value) - distribution.log_density(values[name]))
         s.compare(now, new, float(change))
         values[name], now = value, new
-        seen.add(name)
+    check_effect_weights(s)
     assert seen == set(s.state.biases) - (set() if s.model.biases.has_mean else {"mean"})
+
+
+def check_effect_weights(s: Setup) -> None:
+    """The weights of the effects' features, each group with its precision."""
+
+    def density(side: str, new: dict, names: list[str]) -> float:
+        values = dict(s.state.biases)
+        return log_density_of_steps(s.model.biases.regress(side, values), values, new, names)
+
+    old = s.state.biases
+    for side in GROUPS:
+        own = [name.removeprefix(f"{side}_") for name in old if name.startswith(f"{side}_weights")]
+        for block in blocks(own):
+            names = [f"{side}_{name}" for name in block]
+            new = {**old, **{name: proposed(s, name, old[name], None) for name in names}}
+            change = density(side, new, names) - density(side, old, names)
+            s.compare(s.state, altered(s.state, "biases", new), change)
 
 
 # --- Scale moves
@@ -131,6 +185,7 @@ def log_jacobian(side) -> int:
     It counts the coordinates, each with the power of the scale that it is multiplied by.
     """
     (n, K), prior = side.U.shape, side.prior
+    n += sum(group.rank for group in prior.features.groups) if prior.features else 0
     if isinstance(prior, MultivariateNormal):  # one mean; one diagonal entry, K - 1 beside it
         return n + 1 - 2 - (K - 1)
     if isinstance(getattr(prior, "scale", None), InverseGaussian):

@@ -182,11 +182,61 @@ def latent_log_density(cells: Cells, means, products, own, latent) -> float:
     return float(total)
 
 
+class Group(NamedTuple):
+    """Features x (n, P) by the name of their group, and the gamma of their weights' precision."""
+
+    name: str
+    x: np.ndarray
+    shape: float
+    rate: float
+
+
+def groups_of(features) -> list[Group]:
+    """The features that a side has, as plain arrays."""
+    if features is None:
+        return []
+    return [Group(g.name, g.design, g.alpha, g.beta) for g in features.groups]
+
+
+def weights_log_density(v: dict[str, Any], groups: list[Group], covariance, prefix="") -> float:
+    """Weights (P, K) of groups whose rows have this covariance over their precision."""
+    total = 0.0
+    for group in groups:
+        w = v[f"{prefix}weights_precision_{group.name}"]
+        rows = v[f"{prefix}weights_{group.name}"].reshape(group.x.shape[1], -1)
+        total += gamma_log_density(w, group.shape, group.rate)
+        total += np.sum(
+            stats.multivariate_normal.logpdf(rows, np.zeros(rows.shape[1]), covariance / w)
+        )
+    return float(total)
+
+
+def regressed(density: Density, groups: list[Group], precision: float | None) -> Density:
+    """A density of rows whose means are linear in features, a common mean beside them."""
+    if not groups:
+        return density
+
+    def whole(X, v):
+        matrix = (
+            v["precision"]
+            if np.ndim(v.get("precision")) == 2
+            else np.diag(np.broadcast_to(governed(precision, v), X.shape[1:]))
+        )
+        covariance = np.linalg.inv(matrix)
+        means = sum(group.x @ v[f"weights_{group.name}"] for group in groups)
+        return density(X - means, v) + weights_log_density(
+            v, groups, 0.5 * (covariance + covariance.T)
+        )
+
+    return whole
+
+
 class Plain(NamedTuple):
     """Densities of both sides, the gamma of a shared relevance, and the density of the data.
 
     ``data`` takes cells, their means and the likelihood's own and latent variables. ``biases`` are
-    mean and precision of the global mean, shape and rate of the effects' precisions.
+    mean and precision of the global mean, shape and rate of the effects' precisions; ``effects``
+    are the features of the effects.
     """
 
     rows: Density
@@ -194,6 +244,7 @@ class Plain(NamedTuple):
     ard: tuple[float, float] | None = None
     data: DataDensity = gaussian()
     biases: tuple[float, float, float, float] | None = None
+    effects: tuple[list[Group], list[Group]] = ([], [])
 
     def log_joint(self, cells, U, V, rows, cols, shared, noise, biases, latent) -> float:
         """With "Z" (cells, K) among the latent variables, counts are split over the factors."""
@@ -206,16 +257,19 @@ class Plain(NamedTuple):
         means = (U @ V.T)[i, j]
         if self.biases:
             means += biases["mean"] + biases["rows"][i] + biases["cols"][j]
-            total += _effects(biases, *self.biases)
+            total += _effects(biases, self.effects, *self.biases)
         return total + self.data(cells, means, own)
 
 
-def _effects(v: dict[str, Any], mean, precision, shape, rate) -> float:
+def _effects(v: dict[str, Any], groups, mean, precision, shape, rate) -> float:
     fixed = np.isinf(precision)
     total = 0.0 if fixed else stats.norm.logpdf(v["mean"], mean, precision**-0.5)
-    for side in ("rows", "cols"):
+    for side, known in zip(("rows", "cols"), groups, strict=True):
         p = v[f"{side}_precision"]
-        total += gamma_log_density(p, shape, rate) + stats.norm.logpdf(v[side], 0, p**-0.5).sum()
+        means = sum(group.x @ v[f"{side}_weights_{group.name}"] for group in known)
+        total += gamma_log_density(p, shape, rate)
+        total += stats.norm.logpdf(v[side], means, p**-0.5).sum()
+        total += weights_log_density(v, known, 1 / p, f"{side}_")
     return float(total)
 
 

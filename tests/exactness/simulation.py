@@ -15,6 +15,7 @@ from scipy import stats
 
 from bayesmf import ObservedMatrix, Problem, State, chain, hyperparameters, preset
 from bayesmf.data.bounds import Bounds
+from bayesmf.data.features import Features
 from bayesmf.kernels import compile as compiling
 from bayesmf.model.biases import Biases
 from bayesmf.sampler.sweep import move_scales, sweep
@@ -137,6 +138,14 @@ def _filled(view, values):
     return whole
 
 
+def informed(X):
+    """The matrix with more features of the rows than rows, one of the columns, and the pattern."""
+    rng = np.random.default_rng(X.shape)
+    rows = {"many": rng.normal(size=(X.shape[0], 9))}
+    rows, cols = Features.of(rows, alpha=4.0, beta=4.0), rng.normal(size=X.shape[1])
+    return X.with_features(rows, Features.of(cols, alpha=4.0, beta=4.0), pattern="rows")
+
+
 class Joint:
     """Data and state of one model on one mask, drawn together."""
 
@@ -149,6 +158,8 @@ class Joint:
             if VARIATIONS[name].errors:
                 i, j = self.cells
                 self.errors = 0.5 + (3 * i + 5 * j) % 4 / 2
+            if VARIATIONS[name].informed:
+                X = informed(X)
         self.raw = replace(X, errors=self.errors)
         self.problem = Problem.of(self.raw, model_of(name), RANK, scale_move=scale_move)
         self.seed = seed_words(seeded(seed))

@@ -37,12 +37,14 @@ from bayesmf.priors import (
     Normal,
     TruncatedNormal,
     Volume,
+    regression,
 )
 from bayesmf.priors import distributions as dist
 from bayesmf.priors.hyperpriors import (
     ARD,
     GammaRate,
     InverseGaussian,
+    NormalInverseWishart,
     TruncatedNormalHyper,
 )
 from bayesmf.sampler import sweep
@@ -55,6 +57,8 @@ from tests.exactness.added import ADDED
 from tests.exactness.cases import (
     CASES,
     DATA,
+    FEATURES,
+    FEATURES_AND,
     FEW_ROWS,
     LIKELIHOODS,
     VOLUME_AND,
@@ -119,6 +123,20 @@ def test_conditionals_under_other_likelihoods(name, data, verdict):
     judge(verdict, name, [(check, case, data) for check in checks])
 
 
+@pytest.mark.parametrize("data", ["sparse, K = 3", "complete, K = 3", "dense, K = 1"])
+@pytest.mark.parametrize("name", FEATURES)
+def test_conditionals_with_features(name, data, verdict):
+    checks = ("factors", "kernels", "hyper", "shared", "noise", "scale", "biases")
+    judge(verdict, name, [(check, FEATURES[name], DATA[data]) for check in checks])
+
+
+@pytest.mark.parametrize("data", ["sparse, K = 3"])
+@pytest.mark.parametrize("name", FEATURES_AND)
+def test_conditionals_with_features_under_other_likelihoods(name, data, verdict):
+    checks = ("kernels", "own", "hyper", "biases")
+    judge(verdict, name, [(check, FEATURES_AND[name], DATA[data]) for check in checks])
+
+
 @pytest.mark.parametrize("name", VOLUME_AND)
 def test_volume_beside_inverse_squares(name, verdict):
     case, checks = VOLUME_AND[name], ("factors", "kernels", "hyper", "noise", "scale")
@@ -168,7 +186,7 @@ class Mutation(NamedTuple):
 
 def changed(mutation: Mutation) -> Callable:
     original = getattr(mutation.owner, mutation.name)
-    return lambda *arguments: mutation.change(original(*arguments), *arguments)
+    return lambda *arguments, **more: mutation.change(original(*arguments, **more), *arguments)
 
 
 def step(name: str, change: Callable) -> Callable:
@@ -206,6 +224,7 @@ def of_roots(_, u, v, K, w):
 
 
 FACTOR_SUMS = count_updates.factor_sums
+STEPS = regression.steps
 LOG2 = np.log(2.0)
 HALF_GAMMA = fields(log_gamma=lambda t, *_: t.log_gamma - LOG2)
 HALF_DETERMINANT = fields(determinant=lambda t, *_: t.determinant - LOG2)
@@ -401,6 +420,48 @@ MUTATIONS = {
         "biases", "GGGA, biases changed", Biases, "shift",
         fields(linear=lambda d, own, v, side: v[f"{side}_precision"] * v[side].sum()),
     ),
+    # Features
+    "features: weights left out of the degrees of freedom": Mutation(
+        "hyper", "GGGW features", NormalInverseWishart, "updates",
+        step("precision", fields(dof=lambda d, hyper, U, values, beside: d.dof - len(beside))),
+    ),
+    "features: weights left out of the scatter": Mutation(
+        "hyper", "GGGW features", NormalInverseWishart, "updates",
+        step("precision",
+             fields(scale=lambda d, hyper, U, values, beside: d.scale - beside.T @ beside)),
+    ),
+    "features: the mean is not subtracted": Mutation(
+        "hyper", "GGGW pattern", regression, "steps",
+        lambda _, features, rows, values, precision:
+            STEPS(features, rows + values["mean"], values, precision),
+    ),
+    "features: other groups are not subtracted": Mutation(
+        "hyper", "GGG features", regression, "steps",
+        lambda _, features, *rest: (
+            step for group in features.groups
+            for step in STEPS(replace(features, groups=(group,)), *rest)),
+    ),
+    "features: precision given weights that are drawn after it": Mutation(
+        "hyper", "GGG features", regression, "steps",
+        step("weights_precision_few", lambda d, *_: replace(d, sums=0 * d.sums)),
+    ),
+    "features: weights left out of the relevance": Mutation(
+        "shared", "GGGA features", Normal, "governed", lambda rows, prior, U, values: rows[:len(U)]
+    ),
+    "features: weights left out of the effects' precision": Mutation(
+        "biases", "GGGW features, biases", Biases, "governed",
+        lambda found, own, side, values: found[:values[side].size],
+    ),
+    "features: effects shift without them": Mutation(
+        "biases", "GGGW features, biases", Biases, "deviations",
+        lambda found, own, side, values: values[side],
+    ),
+    "features: weights stay in the scale move": Mutation(
+        "scale", "GGGW features", regression, "rescale", lambda *_: {}
+    ),
+    "features: rows without them": Mutation(
+        "factors", "GGGW features", regression, "fitted", lambda found, *_: 0 * found
+    ),
     # Scale moves
     "exponent I + J": Mutation(
         "scale", "GGG", sweep, "joint_scale_terms",
@@ -579,7 +640,7 @@ def test_the_checks_notice(name, data, verdict):
 
 
 def notices(mutation: Mutation, data: str) -> bool:
-    case = (CASES | LIKELIHOODS)[mutation.case]
+    case = (CASES | LIKELIHOODS | FEATURES)[mutation.case]
     with mock.patch.object(mutation.owner, mutation.name, changed(mutation)):
         try:
             run(mutation.check, case, DATA[data])

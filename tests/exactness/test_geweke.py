@@ -15,7 +15,7 @@ from bayesmf.likelihoods import Censored, Gaussian, Ordinal, base, student
 from bayesmf.likelihoods import counts as count_likelihoods
 from bayesmf.model import biases
 from bayesmf.model.biases import Biases
-from bayesmf.priors import L21, Exponential, Laplace
+from bayesmf.priors import L21, Exponential, Laplace, regression
 from bayesmf.priors import distributions as dist
 from bayesmf.priors.hyperpriors import (
     ARD,
@@ -50,8 +50,10 @@ DRAWS = 1500
 CASES = [(name, "dense", "-mean" not in name) for name in PROPER]
 CASES += [(name, "sparse", False) for name in PROPER if "-mean" not in name]
 CASES += [(name, "complete", True) for name in ("GGG", "GEE", "GGG-rows", "GEE-both")]
-CASES += [(name, "dense", True) for name in VARIATIONS]
-CASES += [(name, "sparse", False) for name in VARIATIONS]
+# Of the longer ones with features one is quick enough; all are among the long cases.
+INFORMED = [name for name, own in VARIATIONS.items() if own.informed]
+CASES += [(name, "dense", True) for name in VARIATIONS if name not in INFORMED[1:]]
+CASES += [(name, "sparse", False) for name in VARIATIONS if name not in INFORMED]
 MOVES = [name for name in PROPER if "-mean" not in name]
 QUICK_ERROR = FAMILY_ERROR / (len(CASES) + len(MOVES))
 LONG_CASES = [(name, mask, move) for name in PROPER for mask in MASKS for move in (True, False)]
@@ -208,6 +210,21 @@ def other_side(right, self, X):
     )
 
 
+def of_weights(**change):
+    """The Wishart step with another share of the features' weights."""
+
+    def wrong(right, self, U, values, beside=None):
+        steps = right(self, U, values, beside)
+        name, wishart = next(steps)
+        new = {
+            field: function(getattr(wishart, field), beside) for field, function in change.items()
+        }
+        yield name, replace(wishart, **new) if beside is not None else wishart
+        yield from steps
+
+    return wrong
+
+
 def positive_counts_alone(right, view, s, h, d, stream):
     return np.where(h > 0, right(view, s, h, d, stream), 1.0)
 
@@ -280,6 +297,16 @@ MUTATIONS = {
             view, V, threads, None))),
     "negative binomial: theta of positive counts alone": ("PGG-negbin", "dense", False, patched(
         count_likelihoods, "draw_of_entries", positive_counts_alone)),
+    # Features
+    "features: weights left out of the degrees of freedom": ("GGGW-features", "dense", False,
+        patched(NormalInverseWishart, "updates", of_weights(
+            dof=lambda dof, beside: dof - len(beside)))),
+    "features: weights left out of the scatter": ("GGGW-features", "dense", False, patched(
+        NormalInverseWishart, "updates", of_weights(
+            scale=lambda scale, beside: scale - beside.T @ beside))),
+    "features: the mean is not subtracted": ("GGGW-features", "dense", False, patched(
+        regression, "steps", lambda right, features, rows, values, precision: right(
+            features, rows + values["mean"], values, precision))),
     # Lines of the compiled kernels
     "rows: a stream for every two rows": ("GGG", "dense", False, rebuilt(
         rows, "seed_stream(key, row, s)", "seed_stream(key, row // 2, s)")),
@@ -343,7 +370,10 @@ TINY_EFFECTS = {"ordinal: latent values from before the cuts"}
 
 @pytest.mark.parametrize(
     "mutation",
-    [pytest.param(m, marks=pytest.mark.slow if m in TINY_EFFECTS else ()) for m in MUTATIONS],
+    [
+        pytest.param(m, marks=pytest.mark.slow if m in TINY_EFFECTS or "features" in m else ())
+        for m in MUTATIONS
+    ],
 )
 def test_a_wrong_sampler_is_rejected(mutation, monkeypatch, verdict):
     name, mask, move, apply = MUTATIONS[mutation]

@@ -20,6 +20,7 @@ from bayesmf.likelihoods import (
 
 #: What a likelihood is called on the page, by a word of the name; the first that fits.
 KINDS = {
+    "features": "features of rows and columns",
     "presence": "Bernoulli-Poisson",
     "negbin": "negative binomial",
     "ordinal": "ordered probit",
@@ -34,13 +35,17 @@ KINDS = {
 
 
 class Variation(NamedTuple):
-    """A preset with another likelihood, and whether entries have known errors or are rounded."""
+    """A preset with another likelihood, and whether entries have known errors or are rounded.
+
+    ``informed``: rows and columns have features, the rows also the pattern of their entries.
+    """
 
     base: str
     likelihood: Likelihood
     biased: bool = False
     errors: bool = False
     rounded: bool = False
+    informed: bool = False
 
 
 _NOISE = {"alpha": 4.0, "beta": 4.0, "shape_alpha": 6.0, "shape_beta": 1.0, "shape_least": 2.0}
@@ -80,6 +85,10 @@ VARIATIONS = {
     "GGG-ordinal": Variation("GGG", CATEGORIES),
     "GEE-ordinal": Variation("GEE", Ordinal(categories=(0, 1), spread=1.0)),
     "GGG-ordinal-biases": Variation("GGG", CATEGORIES, biased=True),
+    "GGGW-features": Variation("GGGW", gaussian(), informed=True),
+    "GGGA-features-biases": Variation("GGGA", gaussian(), biased=True, informed=True),
+    "GGG-both-features": Variation("GGG", gaussian(rows=True, cols=True), informed=True),
+    "GGGW-ordinal-features-biases": Variation("GGGW", CATEGORIES, biased=True, informed=True),
     "PGG-negbin": Variation("PGG", OVERDISPERSED),
     "PGGG-negbin": Variation("PGGG", OVERDISPERSED),
     "PGG-presence": Variation("PGG", BernoulliPoisson()),

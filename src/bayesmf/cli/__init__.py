@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from bayesmf import __version__
 from bayesmf._errors import BayesmfError, DataError, ModelError
-from bayesmf.cli import compare, completion, fit, info, report, reproduce
+from bayesmf.cli import compare, completion, fit, info, predict, report, reproduce
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -53,6 +53,6 @@ def parser() -> argparse.ArgumentParser:
     )
     found.add_argument("--version", action="version", version=f"bayesmf {__version__}")
     commands = found.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for module in (fit, compare, report, reproduce, info, completion):
+    for module in (fit, predict, compare, report, reproduce, info, completion):
         module.add(commands)
     return found

@@ -81,7 +81,7 @@ def _limit(low: float, high: float, manner: Manner) -> str:
 
 
 def write_wide(
-    path: Path, X: ObservedMatrix, table: Array, observed: Cells | None, mark: str = ""
+    path: Path, X: ObservedMatrix, table: Array, observed: Cells | None = None, mark: str = ""
 ) -> None:
     """A table with labels: what was observed to the last digit, the rest with a mark behind."""
     manner = Manner.of(X)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from bayesmf._errors import ConvergenceWarning, DataError, ModelError, nearest
 from bayesmf._files import replacing_folder, restore, sealed, writing
-from bayesmf.cli import _found, _known, _reading, _tables
+from bayesmf.cli import _features, _found, _known, _reading, _tables
 from bayesmf.cli._tools import command, positive
 
 if TYPE_CHECKING:
@@ -32,7 +32,8 @@ FILES = (
 _PLAIN = "posterior.npz"  # where NetCDF files cannot be written
 # In order, all that may be there.
 _WRITTEN = (
-    *FILES[:4], *_found.NOISE_FILES.values(), FILES[4], "completed.xlsx", FILES[5], _PLAIN, FILES[6]
+    *FILES[:4], *_found.NOISE_FILES.values(), *_features.FILES.values(), FILES[4],
+    "completed.xlsx", FILES[5], _PLAIN, FILES[6],
 )  # fmt: skip
 _EXAMPLES = f"""\
 Examples:
@@ -45,6 +46,7 @@ Examples:
   bayesmf fit stars.csv --model OGGW --biases
   bayesmf fit export.xlsx --sheet Results --skip 2 --drop sex,Total --missing=-999
   bayesmf fit grades.xlsx --clip 1,6 --mark '*'
+  bayesmf fit ic50.csv --row-features mutations.csv --col-features fingerprints.csv
 
 The first letter of a model is its likelihood: G normal noise, T Student-t (outliers), O ordered
 categories, P and N counts, B zeros and ones; bayesmf models lists which go with which priors.
@@ -55,10 +57,11 @@ The folder gets completed.csv (gaps filled with posterior means, observed cells 
 (predictive standard deviations, noise included), lower.csv and upper.csv (central predictive
 intervals), filled.csv (the gaps alone, a line for each, with a flag where a value lies outside
 what was observed of its column), noise_rows.csv and noise_cols.csv (if they have their own),
-completed.xlsx (--excel), posterior.nc (all draws; posterior.npz without bayesmf[arviz]) and
-run.json (how it was made). Tables are written as the data were: corner, order, separators, decimal
-marks. Predictions are of what would be reported, never beyond a limit. A quote is put before labels
-that a spreadsheet would take for a formula.
+features_rows.csv and features_cols.csv (what features explain, if there are any), completed.xlsx
+(--excel), posterior.nc (all draws, which bayesmf predict makes use of; posterior.npz without
+bayesmf[arviz]) and run.json (how it was made). Tables are written as the data were: corner, order,
+separators, decimal marks. Predictions are of what would be reported, never beyond a limit. A quote
+is put before labels that a spreadsheet would take for a formula.
 
 {_reading.ABOUT}"""
 
@@ -152,6 +155,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "--noise": {"choices": _known.NOISE, "help":
         "whether all cells have the same noise, or each row, each column or both their own "
         "(default: as the model says)"},
+    **_features.OPTIONS,
     "--set": {"type": _setting, "action": "append", "default": [], "metavar": "NAME=VALUE", "help":
         "a hyperparameter, such as lambda=0.1; may be repeated"},
     "--level": {"type": _share, "default": 0.9, "help": "of the intervals (default: 0.9)"},
@@ -191,17 +195,19 @@ def _fit(options: argparse.Namespace) -> int:
     with writing(options.output):
         target = Path(options.output).resolve()
         restore(target)
-        _check_target(target, options.output, options.force)
+        check_target(target, options.output, options.force)
     changes = _changes(options)
     begin = time.perf_counter()
     X, limits = _reading.read(options.data, vars(options))
     options.excel = suffix_of(options.data) in EXCEL if options.excel is None else options.excel
     if options.excel:
         _tables.check_excel(X)
+    known = {**limits, **_features.read(vars(options))}
     with writing(options.output), replacing_folder(target) as folder:
-        estimator = _sample(options, X, changes, limits)
+        estimator = _sample(options, X, changes, known)
         means, left_out = _write_tables(folder, X, estimator, options)
         _write_noise(folder, X, estimator, options.level)
+        _features.write(folder, estimator)
         record = _record(options, X, estimator, changes)
         record["fit_mse"] = float(((means - X.rows.values) ** 2).mean())
         seen = (estimator.units_.forward(x, X.triples()[:2]) for x in (means, X.rows.values))
@@ -212,7 +218,7 @@ def _fit(options: argparse.Namespace) -> int:
         record["seconds"]["all"] = time.perf_counter() - begin
         text = json.dumps(sealed(record), indent=1, allow_nan=False)
         (folder / "run.json").write_text(text + "\n", encoding="utf-8")
-        _check_target(target, options.output, options.force)  # again: sampling takes its time
+        check_target(target, options.output, options.force)  # again: sampling takes its time
     if options.json:
         print(text)
     elif not options.quiet:
@@ -250,7 +256,7 @@ def _model(options: argparse.Namespace) -> str:
 
 
 def _sample(
-    options: argparse.Namespace, X: ObservedMatrix, changes: dict[str, Any], limits: dict[str, Any]
+    options: argparse.Namespace, X: ObservedMatrix, changes: dict[str, Any], known: dict[str, Any]
 ) -> BayesianMF:
     from bayesmf.estimators import BayesianMF
 
@@ -265,13 +271,13 @@ def _sample(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the verdict is printed anyway
         try:
-            return estimator.fit(X, until=options.until, **limits)
+            return estimator.fit(X, until=options.until, **known)
         except MemoryError:
             size = f"{options.data} with {X.shape[0]} x {X.shape[1]} cells"
             raise DataError(f"{size} does not fit into memory; fit a part of it.") from None
 
 
-def _check_target(target: Path, shown: str, force: bool) -> None:
+def check_target(target: Path, shown: str, force: bool) -> None:
     """Refuse a folder that holds anything, unless it is all of an earlier fit and may go."""
     if Path.cwd().is_relative_to(target):
         raise DataError(f"--output {shown} is where you are; name a new folder in it.")
@@ -360,7 +366,7 @@ def _record(
     likelihood = posterior.model.likelihood
     asked = (
         "seed", "biases", "noise", "transform", "until", "level", "clip", "output",
-        *_reading.NAMES,
+        *_reading.NAMES, *_features.KINDS, "pattern",
     )  # fmt: skip
     units = estimator.units_
     record = {

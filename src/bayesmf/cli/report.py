@@ -36,7 +36,7 @@ def add(commands: Any) -> None:
 
 def _report(options: argparse.Namespace) -> int:
     folder = Path(options.run_folder)
-    record = _record(folder)
+    record = read_record(folder)
     data = options.data or record["data"]
     X, limits = _reading.read(data, record)
     path = Path(options.output) if options.output else folder / "report.html"
@@ -49,7 +49,8 @@ def _report(options: argparse.Namespace) -> int:
     return 0
 
 
-def _record(folder: Path) -> dict[str, Any]:
+def read_record(folder: Path) -> dict[str, Any]:
+    """How a folder was made, by its run.json."""
     try:
         record = unsealed((folder / "run.json").read_text(encoding="utf-8"))
         assert set(_NEEDED[record["kind"]]) <= set(record)
@@ -61,17 +62,23 @@ def _record(folder: Path) -> dict[str, Any]:
     return record
 
 
+def load_posterior(folder: Path) -> Any:
+    """What a fit has kept of its posterior."""
+    from bayesmf.posterior.posterior import Posterior
+
+    files = [path for path in (folder / "posterior.nc", folder / "posterior.npz") if path.exists()]
+    if not files:
+        raise DataError(f"{folder} has lost its posterior.nc; fit again to get one.")
+    return Posterior.load(files[0])
+
+
 def _of_fit(folder: Path, record: dict[str, Any], X: Any, path: Path, name: str) -> None:
     from bayesmf.estimators import BayesianMF
-    from bayesmf.posterior.posterior import Posterior
     from bayesmf.report.gather import write_fit
 
     if X.fingerprint() != record["fingerprint"]:
         raise DataError(f"The data in {name} are not those of the run in {folder}; give --data.")
-    files = [path for path in (folder / "posterior.nc", folder / "posterior.npz") if path.exists()]
-    if not files:
-        raise DataError(f"{folder} has lost its posterior.nc; fit again to get one.")
-    posterior = Posterior.load(files[0])
+    posterior = load_posterior(folder)
     mf = BayesianMF.from_posterior(
         posterior, X, record["center"], record.get("scale", "none"), record.get("transform")
     )

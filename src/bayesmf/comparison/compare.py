@@ -75,10 +75,10 @@ def compare(
     X
         The matrix, in any form that `sample` takes.
     models
-        Names of presets and baselines ("NMF", "row-average", "column-average", "effects"), in
-        capitals or not, and models of one's own. A name may have options, as in "GGGW + noise cols
-        + log + biases": noise "rows", "cols" or "both", a transformation, "limits" (at the ends of
-        the range where values heap) and "biases". All that suits the data by default.
+        Names of presets and of `BASELINES`, in capitals or not, and models of one's own. A name may
+        have options, as in "GGGW + noise cols + log + biases": noise "rows", "cols" or "both", a
+        transformation, "limits" (at the ends of the range where values heap) and "biases". All that
+        suits the data by default.
     ranks
         Candidate ranks; a ladder from 1 to 30 by default.
     folds

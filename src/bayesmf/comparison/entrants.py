@@ -12,15 +12,13 @@ from typing import NamedTuple
 import numpy as np
 
 from bayesmf._errors import ModelError, nearest
-from bayesmf.baselines import BASELINES as ALL_BASELINES
-from bayesmf.baselines import spelt
+from bayesmf.baselines import BASELINES, spelt
 from bayesmf.data.inspection import RATINGS, heaps
 from bayesmf.data.observed import ObservedMatrix
 from bayesmf.data.units import fit_units
 from bayesmf.model.model import Model
 from bayesmf.model.presets import COUNTS, NONNEGATIVE, PRESETS, REAL, SEMI, as_model
 
-BASELINES = ALL_BASELINES[:-1]  # those that a model should beat
 BASE = "GGGW"  # the priors with which likelihoods are tried
 NOISES = ("rows", "cols", "both")
 TRANSFORMS = ("log", "log1p", "logit", "sqrt", "rank")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property
 from numbers import Integral, Real
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,9 @@ import numpy.typing as npt
 from bayesmf._errors import DataError, nearest
 from bayesmf.data.bounds import Bounds
 from bayesmf.data.origin import Origin
+
+if TYPE_CHECKING:
+    from bayesmf.data.features import Features
 
 Array: TypeAlias = npt.NDArray[Any]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
@@ -77,11 +80,16 @@ class ObservedMatrix:
     errors: FloatArray | None = None  # known standard deviations of the entries, in row order
     bounds: Bounds | None = None  # intervals of the entries, in row order
     origin: Origin | None = None  # of what table it was read, and what reading it decided
+    row_features: Features | None = None
+    col_features: Features | None = None
+    # Sides with features that say which of their entries are observed: "rows", "cols" or "both".
+    pattern: str | None = None
 
     @classmethod
     def of(
-        cls, X: Any, mask: Any = None, row_labels: Any = None, col_labels: Any = None
-    ) -> ObservedMatrix:
+        cls, X: Any, mask: Any = None, row_labels: Any = None, col_labels: Any = None,
+        **known: Any,
+    ) -> ObservedMatrix:  # fmt: skip
         """Read a matrix from any of the usual containers.
 
         Parameters
@@ -97,6 +105,8 @@ class ObservedMatrix:
             True where a cell of a dense `X` is observed; the content of others is ignored.
         row_labels, col_labels : iterable of hashable, optional
             Names of the rows and columns; by default those of a DataFrame.
+        **known
+            Features of rows and columns, as `with_features` takes them.
 
         Examples
         --------
@@ -104,6 +114,8 @@ class ObservedMatrix:
         >>> X, X.cell_name(0, 1)
         (ObservedMatrix(2 x 2, 3 observed, 75.0 %), "row 0, column 'b'")
         """
+        if known:
+            return cls.of(X, mask, row_labels, col_labels).with_features(**known)
         if isinstance(X, ObservedMatrix):
             if mask is not None or row_labels is not None or col_labels is not None:
                 raise DataError("An ObservedMatrix has its mask and labels already; pass only X.")
@@ -229,7 +241,8 @@ class ObservedMatrix:
             (m, n), self.cols, self.rows, self.col_labels, self.row_labels,
             None if self.errors is None else self.errors[self.column_order],
             None if self.bounds is None else self.bounds.take(self.column_order),
-            origin=self.origin,
+            self.origin, self.col_features, self.row_features,
+            _TRANSPOSED.get(self.pattern, self.pattern),
         )  # fmt: skip
 
     T = property(transpose)
@@ -268,8 +281,85 @@ class ObservedMatrix:
             part,
             errors=None if self.errors is None else self.errors[kept],
             bounds=None if self.bounds is None else self.bounds.take(kept),
-            origin=self.origin,
-        )
+            origin=self.origin, row_features=self.row_features, col_features=self.col_features,
+            pattern=self.pattern,
+        )  # fmt: skip
+
+    def part(self, rows: npt.ArrayLike | None = None, cols: npt.ArrayLike | None = None) -> Any:
+        """Return the matrix of some rows and columns, given by flags or positions, in order.
+
+        Their features are made anew from these rows and columns alone.
+
+        Examples
+        --------
+        >>> ObservedMatrix.of([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]).part([2, 0]).to_array()
+        array([[5., 6.],
+               [1., 2.]])
+        """
+        chosen = [
+            np.arange(n)[slice(None) if some is None else np.asarray(some)]
+            for n, some in zip(self.shape, (rows, cols), strict=True)
+        ]
+        places = []
+        for n, some in zip(self.shape, chosen, strict=True):
+            place = np.full(n, -1)
+            place[some] = np.arange(some.size)
+            places.append(place)
+        i, j, values = self.triples()
+        kept = np.flatnonzero((places[0][i] >= 0) & (places[1][j] >= 0))
+        i, j = places[0][i[kept]], places[1][j[kept]]
+        order = np.lexsort((j, i))
+        kept, i, j = kept[order], i[order], j[order]
+        names = [
+            None if labels is None else labels[some]
+            for labels, some in zip((self.row_labels, self.col_labels), chosen, strict=True)
+        ]
+        shape = _checked_shape((chosen[0].size, chosen[1].size))
+        features = [
+            known if known is None or some is None else known.take(some)
+            for known, some in ((self.row_features, rows), (self.col_features, cols))
+        ]
+        return replace(
+            _assemble(i, j, values[kept], shape, (names[0], names[1])),
+            errors=None if self.errors is None else self.errors[kept],
+            bounds=None if self.bounds is None else self.bounds.take(kept),
+            origin=self.origin, row_features=features[0], col_features=features[1],
+            pattern=self.pattern,
+        )  # fmt: skip
+
+    def with_features(
+        self, row_features: Any = None, col_features: Any = None, *, row_kernel: Any = None,
+        col_kernel: Any = None, pattern: str | None = None,
+    ) -> ObservedMatrix:  # fmt: skip
+        """Return the matrix with what is known of its rows and columns besides their entries.
+
+        Parameters
+        ----------
+        row_features, col_features
+            Features (I, .) of the rows and (J, .) of the columns: arrays, DataFrames (matched by
+            label), sparse matrices, dictionaries of several, or `Features`.
+        row_kernel, col_kernel
+            Similarities (I, I) of the rows, or (J, J) of the columns, to each other.
+        pattern
+            "rows", "cols" or "both": features that say which entries of a row, or column, are
+            observed. They follow the entries of the matrix, also after `take`.
+
+        Examples
+        --------
+        >>> X = ObservedMatrix.of([[1.0, None], [2.0, 3.0], [4.0, 5.0]])
+        >>> X.with_features([[0.0], [1.0], [5.0]], pattern="rows").features(0)
+        Features(3 rows; features: 1, pattern: 2)
+        """
+        from bayesmf.data.informed import with_features
+
+        known = (row_features, row_kernel), (col_features, col_kernel)
+        return with_features(self, known, pattern)
+
+    def features(self, axis: int) -> Features | None:
+        """All features of the rows (0) or columns (1), the pattern included, if there are any."""
+        from bayesmf.data.informed import features_of
+
+        return features_of(self, axis)
 
     def with_values(self, values: Array) -> ObservedMatrix:
         """Return the matrix with other values of its entries, given in row order.
@@ -353,11 +443,19 @@ class ObservedMatrix:
         arrays += [] if self.bounds is None else [self.bounds.low, self.bounds.high]
         for array in arrays:
             digest.update(np.ascontiguousarray(array).tobytes())
+        for side, features in (("rows", self.row_features), ("cols", self.col_features)):
+            if features is not None:
+                digest.update(f"features of {side} {features.fingerprint()}".encode())
+        if self.pattern is not None:
+            digest.update(f"pattern of {self.pattern}".encode())
         return digest.hexdigest()
 
     def __repr__(self) -> str:
         n, m = self.shape
         return f"ObservedMatrix({n} x {m}, {self.n_observed} observed, {100 * self.density:.1f} %)"
+
+
+_TRANSPOSED: dict[str | None, str] = {"rows": "cols", "cols": "rows"}
 
 
 def _assemble(

@@ -29,6 +29,13 @@ class Offsets:
             rows = averages(X.rows, self.cols, self.otherwise)
         return Offsets(self.center, rows, self.cols, self.otherwise)
 
+    def of_new_cols(self, X: ObservedMatrix) -> Offsets:
+        """The same for other columns: theirs are found from their own entries."""
+        cols = np.zeros(X.shape[1])
+        if self.center in ("cols", "both"):
+            cols = averages(X.cols, self.rows, float(self.cols.mean()))
+        return Offsets(self.center, self.rows, cols, self.otherwise)
+
 
 def fit_offsets(X: ObservedMatrix, center: str) -> Offsets:
     """Averages over the observed entries: none, the grand mean, those of rows, columns or both.

@@ -99,6 +99,29 @@ class Units:
             rows = _sizes(centred.rows, bare.off(X).rows, float(np.median(self.rows)))
         return replace(self, offsets=offsets, rows=rows)
 
+    def of_new_cols(self, X: ObservedMatrix) -> Units:
+        """The same for other columns: what belongs to columns is found from their own entries."""
+        if self.transforms is not None and len(self.transforms.kinds) > 1:
+            raise ModelError("New columns need a transformation that is the same in all columns.")
+        m, transforms = X.shape[1], self.transforms
+        if transforms is not None:
+            transforms = replace(transforms, of=np.zeros(m, dtype=np.int64))
+        bare = replace(
+            self, scale="none", offsets=_no_offsets(X), rows=np.ones(X.shape[0]), cols=np.ones(m),
+            transforms=transforms,
+        )  # fmt: skip
+        offsets = self.offsets.of_new_cols(bare.off(X))
+        cols = np.full(m, self.cols[0] if self.cols.size else 1.0)
+        if self.scale == "cols":
+            centred = replace(bare, offsets=offsets).off(X)
+            cols = _sizes(centred.cols, bare.off(X).cols, float(np.median(self.cols)))
+        return replace(self, offsets=offsets, cols=cols, transforms=transforms)
+
+    def with_rows_of(self, other: Units) -> Units:
+        """The same with what belongs to rows from others."""
+        offsets = replace(self.offsets, rows=other.offsets.rows)
+        return replace(self, offsets=offsets, rows=other.rows)
+
 
 def plain(X: ObservedMatrix) -> Units:
     """Units of data that are left as they are."""
@@ -124,7 +147,8 @@ def fit_units(
     scale
         What values are divided by: the root mean square of what is left after centring, of all
         cells ("global"), of each column ("cols") or each row ("rows"), or nothing ("none").
-        "auto" is "cols", but "global" where fewer than a tenth of the cells are observed.
+        "auto" is "cols", but "global" where fewer than a tenth of the cells are observed, or where
+        columns have features, which are to explain how columns differ.
     transform
         A name of `TRANSFORMS`, one for each column, or a dictionary of columns.
     fixed
@@ -139,7 +163,8 @@ def fit_units(
     X.check_entries()
     asked, transforms = (center, scale), fit_transforms(X, transform)
     if scale == "auto":
-        scale = "none" if fixed else "global" if X.density < _SPARSE else "cols"
+        shared = X.density < _SPARSE or X.features(1) is not None
+        scale = "none" if fixed else "global" if shared else "cols"
     if center == "auto":
         center = "none" if fixed or nonnegative or scale == "rows" else scale
         center = "cols" if transforms is not None and not (fixed or nonnegative) else center
@@ -154,9 +179,7 @@ def fit_units(
         cols = _sizes(centred.cols, values.cols)
     elif scale == "rows":
         rows = _sizes(centred.rows, values.rows)
-    return Units(
-        offsets, scale, rows, cols, transforms, _note(asked, offsets.center, scale, X.density)
-    )
+    return Units(offsets, scale, rows, cols, transforms, _note(asked, offsets.center, scale, X))
 
 
 def _offsets(X: ObservedMatrix, center: str) -> Offsets:
@@ -203,7 +226,7 @@ def _size(centred: Array, values: Array) -> float:
     return float(unit * np.sqrt(np.mean((part / unit) ** 2))) if unit > 0 else 1.0
 
 
-def _note(asked: tuple[str, str], center: str, scale: str, density: float) -> str:
+def _note(asked: tuple[str, str], center: str, scale: str, X: ObservedMatrix) -> str:
     """What an automatic choice was, and why, in a sentence; nothing where nothing was done."""
     if "auto" not in asked or (center, scale) == ("none", "none"):
         return ""
@@ -214,5 +237,7 @@ def _note(asked: tuple[str, str], center: str, scale: str, density: float) -> st
     if scale != "none":
         size = "standard deviation" if center == scale else "root mean square"
         done.append(f"divided by the {size} of {whose[scale]}")
-    why = f" (scale='auto': {density:.3g} of the cells are observed)" if asked[1] == "auto" else ""
+    what = f"{X.density:.3g} of the cells are observed"
+    what = what if X.features(1) is None else "the columns have features"
+    why = f" (scale='auto': {what})" if asked[1] == "auto" else ""
     return f"The model sees values {' and '.join(done)}{why}; results are in the data's units."

@@ -7,15 +7,17 @@ plain factorisation have their accuracy from.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from bayesmf._errors import positive
+from bayesmf.data.features import Features
 from bayesmf.data.observed import ObservedMatrix, View
 from bayesmf.data.offsets import fit_offsets, less, totals
 from bayesmf.likelihoods.base import NormalData, Working
 from bayesmf.priors import distributions as dist
+from bayesmf.priors import regression
 from bayesmf.priors.distributions import Values, Variable
 from bayesmf.priors.hyperpriors import Steps
 from bayesmf.streams import Array, Stream
@@ -35,6 +37,8 @@ class Biases:
     ``precision`` a hundredth of theirs, and ``beta`` a tenth of their variance. An infinite
     ``precision`` fixes the mean, which is done where the likelihood has a level of its own.
 
+    Where rows or columns have features, so have their effects: b_i ~ N(w^T x_i, 1 / l).
+
     Examples
     --------
     >>> from bayesmf import Biases, Gaussian, Model, Normal
@@ -46,6 +50,9 @@ class Biases:
     precision: float | None = None
     alpha: float = 1.0
     beta: float | None = None
+    features: tuple[Features | None, Features | None] = field(
+        default=(None, None), repr=False, compare=False
+    )
 
     def __post_init__(self) -> None:
         precision = self.precision if self.has_mean else None
@@ -65,6 +72,7 @@ class Biases:
             mean=mean if own.mean is None else own.mean,
             precision=0.01 / variance if own.precision is None else own.precision,
             beta=0.1 * variance if self.beta is None else self.beta,
+            features=(X.features(0), X.features(1)),
         )
 
     def variables(self, shape: tuple[int, int]) -> dict[str, Variable]:
@@ -72,7 +80,11 @@ class Biases:
         numbers = ("mean", "rows_precision", "cols_precision")
         sides = zip(SIDES, shape, ("row", "column"), strict=True)
         named = {name: Variable((), ()) for name in numbers}
-        return named | {side: Variable((n,), (dim,)) for side, n, dim in sides}
+        named |= {side: Variable((n,), (dim,)) for side, n, dim in sides}
+        for side, dim, features in zip(SIDES, ("row", "column"), self.features, strict=True):
+            for name, (size, dims) in regression.variables(features, None, f"{side}_").items():
+                named[name] = Variable(size, tuple(f"{dim}_{d}" for d in dims))
+        return named
 
     def priors(self) -> dict[str, dist.Distribution]:
         """Distributions of what depends on nothing else."""
@@ -91,7 +103,28 @@ class Biases:
             values["mean"] = np.asarray(self.mean)
         for side, n in zip(SIDES, shape, strict=True):
             values[side] = dist.Normal(precision=values[f"{side}_precision"]).draw(stream, (n,))
+            if self.features[SIDES.index(side)] is not None:
+                values |= self._weights(side, values, stream)
+                values[side] = values[side] + self.centre(side, values)
         return values
+
+    def _weights(self, side: str, values: Values, stream: Stream) -> Values:
+        """Weights of a side's features and their precisions, from the prior."""
+        features = self.features[SIDES.index(side)]
+        drawn = regression.draw(features, values[f"{side}_precision"].reshape(1, 1), stream)
+        return {f"{side}_{name}": x.reshape(x.shape[:1]) for name, x in drawn.items()}
+
+    def centre(self, side: str, values: Values) -> Array:
+        """Means of a side's effects (n,): what its features say."""
+        features = self.features[SIDES.index(side)]
+        assert features is not None
+        return regression.fitted(features, values, prefix=f"{side}_")
+
+    def deviations(self, side: str, values: Values) -> Array:
+        """Effects of a side less their means (n,)."""
+        if self.features[SIDES.index(side)] is None:
+            return values[side]
+        return values[side] - self.centre(side, values)
 
     def start(self, X: ObservedMatrix, stream: Stream) -> Values:
         """Averages of the data for the effects, and precisions that fit them."""
@@ -101,7 +134,37 @@ class Biases:
         values = {"mean": np.asarray(mean), "rows": rows, "cols": offsets.cols}
         for side in SIDES:
             values[f"{side}_precision"] = self.spread(values[side]).draw(stream, ())
+            drawn = self._weights(side, values, stream)
+            values |= {name: 0 * x if x.ndim else x for name, x in drawn.items()}
         return values
+
+    def centred(self, law: dist.Normal, side: str, values: Values) -> dist.Normal:
+        """The distribution of effects whose prior mean is not zero, but what features say."""
+        if self.features[SIDES.index(side)] is None:
+            return law
+        precision = values[f"{side}_precision"]
+        return replace(law, linear=law.linear + precision * self.centre(side, values))
+
+    def governed(self, side: str, values: Values) -> Array:
+        """All numbers whose size the precision of a side's effects governs."""
+        features = self.features[SIDES.index(side)]
+        return regression.with_weights(features, values[side], values, f"{side}_")
+
+    def regress(self, side: str, values: Values) -> Steps:
+        """Steps of the weights of a side's features and of their precisions."""
+        features, prefix = self.features[SIDES.index(side)], f"{side}_"
+        if features is None:
+            return
+        own = {
+            name.removeprefix(prefix): value[:, None] if value.ndim else value
+            for name, value in values.items()
+            if name.startswith(f"{prefix}weights_")
+        }
+        precision = values[f"{side}_precision"].reshape(1, 1)
+        for name, law in regression.steps(features, values[side][:, None], own, precision):
+            yield prefix + name, dist.Flat(law=law) if own[name].ndim else law
+            new = values[prefix + name]
+            own[name] = new[:, None] if new.ndim else new
 
     def spread(self, effects: Array) -> dist.Gamma:
         """Distribution of the precision of one side's effects given them."""
@@ -119,13 +182,14 @@ class Biases:
         """
         assert self.mean is not None and self.precision is not None
         p = values[f"{side}_precision"]
+        total = self.deviations(side, values).sum()
         if not self.has_mean:
             other = SIDES[1 - SIDES.index(side)]
             q = values[f"{other}_precision"]
-            linear = p * values[side].sum() - q * values[other].sum()
+            linear = p * total - q * self.deviations(other, values).sum()
             precision = p * values[side].size + q * values[other].size
             return dist.Normal(linear=linear, precision=precision)
-        linear = self.precision * (self.mean - values["mean"]) + p * values[side].sum()
+        linear = self.precision * (self.mean - values["mean"]) + p * total
         return dist.Normal(linear=linear, precision=self.precision + p * values[side].size)
 
     def updates(
@@ -142,12 +206,15 @@ class Biases:
             linear, n = self.precision * self.mean + tau * linear, (own * total).sum()
             yield "mean", dist.Normal(linear=linear, precision=self.precision + tau * n)
         noise = tau if weights.own is None else tau * weights.own
-        yield "rows", effects(total, left, values["mean"], values["rows_precision"], noise)
+        law = effects(total, left, values["mean"], values["rows_precision"], noise)
+        yield "rows", self.centred(law, "rows", values)
         left, total = residual_sums(X.cols, V, U, values["rows"], threads, other)
         noise = tau if other.own is None else tau * other.own
-        yield "cols", effects(total, left, values["mean"], values["cols_precision"], noise)
+        law = effects(total, left, values["mean"], values["cols_precision"], noise)
+        yield "cols", self.centred(law, "cols", values)
         for side in SIDES:
-            yield f"{side}_precision", self.spread(values[side])
+            yield from self.regress(side, values)
+            yield f"{side}_precision", self.spread(self.governed(side, values))
 
     def step(self, data: Working, U: Array, V: Array, values: Values, stream: Stream) -> None:
         """Draw all variables once, in place."""
@@ -162,9 +229,15 @@ class Biases:
     def log_density(self, values: Values) -> float:
         """Log density of all variables."""
         total = sum(float(prior.log_density(values[name])) for name, prior in self.priors().items())
-        for side in SIDES:
-            effects = dist.Normal(precision=values[f"{side}_precision"])
-            total += float(effects.log_density(values[side]).sum())
+        for side, features in zip(SIDES, self.features, strict=True):
+            p = values[f"{side}_precision"]
+            effects = self.deviations(side, values)
+            total += float(dist.Normal(precision=p).log_density(effects).sum())
+            own = {
+                name.removeprefix(f"{side}_"): x[:, None] if np.ndim(x) else x
+                for name, x in values.items()
+            }
+            total += regression.log_density(features, own, np.reshape(p, (1, 1)))
         return total
 
 
@@ -193,7 +266,7 @@ def residual_sums(
 def effects(
     total: Array, left: Array, mean: Array, precision: Array, tau: Array | float
 ) -> dist.Normal:
-    """Distribution of one side's effects given its `residual_sums`."""
+    """Distribution of one side's effects given its `residual_sums`, if they have the mean zero."""
     return dist.Normal(linear=tau * (left - total * mean), precision=precision + tau * total)
 
 

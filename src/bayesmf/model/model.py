@@ -8,6 +8,7 @@ import numpy as np
 
 from bayesmf import likelihoods, priors
 from bayesmf._errors import ModelError
+from bayesmf.data.features import Features
 from bayesmf.data.inspection import empty_lines
 from bayesmf.data.observed import ObservedMatrix
 from bayesmf.data.offsets import fit_offsets, less
@@ -105,29 +106,48 @@ cols=Laplace(scale=1.0))
         for side, dim, variables in zip(("rows", "cols"), ("row", "column"), own, strict=True):
             for name, (size, dims) in variables.items():
                 dims = tuple(dim if d == "row" else d for d in dims)
+                dims = tuple(f"{dim}_{d}" if d.startswith("direction") else d for d in dims)
                 named[f"{side}.{name}"] = Variable(size, dims)
         if self.biases:
             named |= {f"bias.{name}": v for name, v in self.biases.variables(shape).items()}
         return named
 
+    def informed(self, X: ObservedMatrix) -> ObservedMatrix:
+        """The data with the features that priors were given; refused where a prior takes none."""
+        for axis, name in enumerate(("row_features", "col_features")):
+            prior = (self.rows, self.cols)[axis]
+            if prior.features is not None and getattr(X, name) is None:
+                sides = [prior.features.without("pattern"), None][:: 1 - 2 * axis]
+                X = X.with_features(*sides)
+            if not prior.takes_features and X.features(axis) is not None:
+                what = f"{name} and pattern go with the priors Normal and MultivariateNormal"
+                side = ("rows", "columns")[axis]
+                raise ModelError(
+                    f"{what}, but the {side} of {self.name} have {type(prior).__name__}; leave "
+                    "them out, or use a model such as GGGW or GGGA."
+                )
+        return X
+
     def resolve(self, X: ObservedMatrix, n_components: int) -> Model:
-        """Fill in the defaults that depend on the rank or the data."""
+        """Fill in the defaults that depend on the rank or the data, and the features."""
         I, J = X.shape  # noqa: E741
         likelihood = self.likelihood.resolve(X)
         X = likelihood.targets(likelihood.read(X))
+        known = X.features(0), X.features(1)
         biases = self.biases and self.biases.resolve(X, likelihood.has_level)
         if biases:
             offsets = fit_offsets(X, "both")
             X = less(X, offsets.rows, offsets.cols)
         square = float(X.mean**2 + X.variance)
-        rows = Setting(n_components, I, J, square, self.cols.fixed_precision)
-        cols = Setting(n_components, J, I, square, self.rows.fixed_precision)
+        rows = Setting(n_components, I, J, square, self.cols.fixed_precision, known[0])
+        cols = Setting(n_components, J, I, square, self.rows.fixed_precision, known[1])
         own, other = self.rows.resolve(rows), self.cols.resolve(cols)
         return replace(self, likelihood=likelihood, rows=own, cols=other, biases=biases)
 
     def notes(self, X: ObservedMatrix) -> list[str]:
         """What a user should know about this (resolved) model on these data."""
-        return [*self.rows.notes(), *self.cols.notes(), *empty_lines(X)]
+        known = [note for prior in (self.rows, self.cols) for note in _told(prior.features)]
+        return [*self.rows.notes(), *self.cols.notes(), *known, *empty_lines(X)]
 
     def log_joint(
         self, X: ObservedMatrix, U: Array, V: Array, rows: Values, cols: Values,
@@ -142,6 +162,10 @@ cols=Laplace(scale=1.0))
         if self.shared_ard:
             total += float(np.sum(self.shared_ard.prior().log_density(shared["relevance"])))
         return total
+
+
+def _told(features: Features | None) -> tuple[str, ...]:
+    return () if features is None else features.notes
 
 
 def joint_scale_terms(

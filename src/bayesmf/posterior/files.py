@@ -18,6 +18,7 @@ from bayesmf import __version__
 from bayesmf._errors import BayesmfError, DataError, ModelError
 from bayesmf._files import read_arrays, write_arrays
 from bayesmf.model.model import Model
+from bayesmf.posterior.feature_files import about_features, feature_arrays, with_features
 from bayesmf.posterior.parts import as_part, as_plain
 from bayesmf.sampler.state import State
 from bayesmf.streams import Array
@@ -95,6 +96,7 @@ def attributes(posterior: Posterior) -> dict[str, Any]:
         "column_labels": _labels(posterior.col_labels),
         "fingerprint": posterior.fingerprint,
         "states": json.dumps([str(state.to_arrays()["numbers"]) for state in posterior.states]),
+        "features": json.dumps(about_features(model)),
     }
 
 
@@ -108,6 +110,7 @@ def arrays_of(posterior: Posterior) -> dict[str, Array]:
     for number, state in enumerate(posterior.states):
         own = state.to_arrays()
         arrays |= {f"state_{number}/{k}": v for k, v in own.items() if k != "numbers"}
+    arrays |= feature_arrays(posterior.model)
     return {name: np.asarray(array) for name, array in arrays.items()}
 
 
@@ -119,7 +122,11 @@ def fields(
         plain = json.loads(about["model"])
         model = {side: as_part(plain[side], parts) for side in plain}
         found = {
-            "model": Model(**model, name=about["model_name"]),
+            "model": with_features(
+                Model(**model, name=about["model_name"]),
+                arrays,
+                json.loads(about.get("features", "{}")),
+            ),
             "n_components": int(about["n_components"]),
             "shape": tuple(json.loads(about["shape"])),
             "cells": (arrays["cell_0"], arrays["cell_1"]) if "cell_0" in arrays else None,

@@ -42,8 +42,7 @@ def save_netcdf(posterior: Posterior, path: str | Path) -> None:
     arrays = arrays_of(posterior)
     run = {name: (dims, arrays[name]) for name, dims in _DIMS.items() if name in arrays}
     tree["/run"] = xr.DataTree(xr.Dataset(run))
-    for number in range(len(posterior.states)):
-        node = f"state_{number}"
+    for node in sorted({k.partition("/")[0] for k in arrays if "/" in k} - {"draws"}):
         own = {k.partition("/")[2]: v for k, v in arrays.items() if k.startswith(f"{node}/")}
         data = {k: (tuple(f"{k}_{axis}" for axis in range(v.ndim)), v) for k, v in own.items()}
         tree[f"/{node}"] = xr.DataTree(xr.Dataset(data))

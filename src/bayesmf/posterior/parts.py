@@ -31,7 +31,8 @@ _PARTS = {
 def as_plain(value: Any) -> Any:
     """A hyperparameter, prior or hyperprior as numbers, lists and dictionaries."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        fields = {f.name: as_plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+        kept = (f.name for f in dataclasses.fields(value) if f.compare)  # the rest is of the data
+        fields = {name: as_plain(getattr(value, name)) for name in kept}
         return {"part": _name(type(value)), **fields}
     if isinstance(value, (Prior, Likelihood)):
         raise ModelError(f"{type(value).__name__} cannot be saved; make it a dataclass.")

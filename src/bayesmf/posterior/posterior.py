@@ -21,6 +21,7 @@ from bayesmf.streams import Array
 
 if TYPE_CHECKING:
     from bayesmf.posterior.diagnostics import Summary
+    from bayesmf.posterior.feature_weights import FeatureWeights
     from bayesmf.posterior.loo import LeaveOneOut
     from bayesmf.posterior.noise import Noise
 
@@ -172,6 +173,39 @@ class Posterior:
         from bayesmf.posterior.noise import noise_of
 
         return noise_of(self, level)
+
+    def feature_weights(self, side: str = "rows", level: float = 0.9) -> list[FeatureWeights]:
+        """What the features of one side do, group by group, with central intervals.
+
+        Parameters
+        ----------
+        side
+            "rows" or "cols": whose features.
+        level
+            Probability of the intervals.
+
+        Returns
+        -------
+        list of FeatureWeights
+            For each group: weights of its features on every column (for features of rows), mean,
+            ``lower`` and ``upper`` (P, J), per standard deviation of a feature and in the units of
+            the model; the ``share`` of the variance of all cells that the group explains; and the
+            ``importance`` (P,) of each feature. A kernel has principal directions for features.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from bayesmf import ObservedMatrix, sample
+        >>> rng = np.random.default_rng(0)
+        >>> F = rng.normal(size=(30, 4))
+        >>> X = ObservedMatrix.of(F[:, :1] @ rng.normal(size=(1, 12)), row_features=F)
+        >>> posterior = sample(X, "GGGW", 1, draws=50, keep="all", random_state=0)
+        >>> int(posterior.feature_weights()[0].importance.argmax())
+        0
+        """
+        from bayesmf.posterior.feature_weights import feature_weights
+
+        return feature_weights(self, side, level)
 
     def predictors(self) -> tuple[Array, Array]:
         """Kept draws of two arrays whose product is the mean of all cells: (D, I, .), (D, J, .).

@@ -6,6 +6,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from bayesmf.data.features import Features
 from bayesmf.priors.distributions import Distribution, Values, Variable
 from bayesmf.priors.hyperpriors import ARD, Steps
 from bayesmf.streams import Array, Stream
@@ -24,7 +25,8 @@ __all__ = ["Prior", "Setting"]
 class Setting(NamedTuple):
     """What a default may depend on: the rank, this side's and the other side's length, the data.
 
-    ``other_precision`` is the `fixed_precision` of the other side's prior.
+    ``other_precision`` is the `fixed_precision` of the other side's prior; ``features`` are those
+    of this side's rows.
     """
 
     rank: int
@@ -32,6 +34,7 @@ class Setting(NamedTuple):
     m: int
     mean_square: float
     other_precision: float
+    features: Features | None = None
 
 
 class Prior:
@@ -40,6 +43,9 @@ class Prior:
     nonnegative: ClassVar[bool] = False
     #: Whether the density ties rows to each other, beyond what they have in ``values``.
     couples_rows: ClassVar[bool] = False
+    #: Features of the rows, on which their means depend, for priors that take them.
+    features: Features | None = None
+    takes_features: ClassVar[bool] = False
 
     @property
     def rotation_invariant(self) -> bool:
@@ -83,6 +89,10 @@ class Prior:
         """Shape and rate that the factors add to the gamma conditional of an ARD."""
         raise NotImplementedError
 
+    def governed(self, U: Array, values: Values) -> Array:
+        """All rows (m, K) whose size an ARD governs: the factors, or what stands for them."""
+        return U
+
     def terms(
         self, values: Values, K: int
     ) -> RowTerms | EntryTerms | NonnegativeTerms | VolumeTerms:
@@ -97,7 +107,8 @@ class Prior:
         """Gibbs steps of this side's own hyper-variables, in order; each sees those before it."""
         if "relevance" in values:
             assert self.ard is not None
-            yield "relevance", self.ard[1].conditional([self.relevance_terms(U)])
+            statistics = self.relevance_terms(self.governed(U, values))
+            yield "relevance", self.ard[1].conditional([statistics])
 
     def entries(self, values: Values, K: int) -> Distribution:
         """Distribution of the entries, where they are independent given the values."""

@@ -16,6 +16,7 @@ from scipy import special
 from scipy.linalg.lapack import dpotrf, dtrtrs
 
 from bayesmf.kernels import fill as kinds
+from bayesmf.kernels.ridge import draw_ridge, ridge_log_density
 from bayesmf.streams import Array, Stream
 
 _LOG_2PI = math.log(2 * math.pi)
@@ -263,3 +264,62 @@ class MultivariateNormal(Distribution):
         log_det = np.linalg.slogdet(self.precision)[1]
         quadratic = np.einsum("...k,kl,...l->...", d, self.precision, d)
         return 0.5 * (log_det - x.shape[-1] * _LOG_2PI - quadratic)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class MatrixNormal(Distribution):
+    """Independent normal rows (r, K) whose precision matrices are multiples of one."""
+
+    mean: Array
+    weights: Array
+    precision: Array
+
+    def draw(self, stream: Stream, shape: tuple[int, ...]) -> Array:
+        z = stream.fill(kinds.NORMAL, shape, 0.0, 1.0)
+        rows = _solve_transposed(_cholesky(self.precision), z.T).T
+        return np.ascontiguousarray(self.mean + rows / np.sqrt(self.weights)[:, None])
+
+    def log_density(self, x: Array) -> Array:
+        K, d = x.shape[1], x - self.mean
+        log_det = np.linalg.slogdet(self.precision)[1] + K * np.log(self.weights)
+        quadratic = self.weights * np.einsum("rk,kl,rl->r", d, self.precision, d)
+        return 0.5 * (log_det - K * _LOG_2PI - quadratic)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RidgePrecision(Distribution):
+    """Precision of the weights of orthogonal features, the weights integrated out.
+
+    Features of squared lengths ``squares`` (r,) explain ``count`` numbers each, whose weighted sums
+    of squares are ``sums`` (r,). A draw is a slice step from ``now``; the density has no constant.
+    """
+
+    shape: float
+    rate: float
+    squares: Array
+    sums: Array
+    count: int
+    now: float
+
+    def draw(self, stream: Stream, shape: tuple[int, ...]) -> Array:
+        prior = self.shape, self.rate
+        return np.asarray(
+            draw_ridge(stream.key(), self.now, *prior, self.count, self.squares, self.sums)
+        )
+
+    def log_density(self, x: Array) -> Array:
+        prior = self.shape, self.rate
+        return np.asarray(ridge_log_density(float(x), *prior, self.count, self.squares, self.sums))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Flat(Distribution):
+    """A law of a single column (r, 1) as that of a vector (r,)."""
+
+    law: Distribution
+
+    def draw(self, stream: Stream, shape: tuple[int, ...]) -> Array:
+        return self.law.draw(stream, (*shape, 1))[:, 0]
+
+    def log_density(self, x: Array) -> Array:
+        return self.law.log_density(x[:, None])

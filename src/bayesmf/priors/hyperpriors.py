@@ -98,14 +98,19 @@ class NormalInverseWishart:
     def _mean(centre: Array, weight: float, precision: Array) -> dist.MultivariateNormal:
         return dist.MultivariateNormal(mean=centre, precision=weight * precision)
 
-    def updates(self, U: Array, values: Values) -> Steps:
-        """Precision with the mean integrated out, then the mean."""
+    def updates(self, U: Array, values: Values, beside: Array | None = None) -> Steps:
+        """Precision with the mean integrated out, then the mean.
+
+        ``beside`` (m, K) are further rows of the same precision, whose mean is zero.
+        """
         n, K = U.shape
         centre = over_rows(U) / n
         gap, deviation = np.asarray(self.mean) - centre, U - centre
         shift = self.beta * n / (self.beta + n) * (gap[:, None] * gap)
-        scale = self.scale + deviation.T @ deviation + shift
-        yield "precision", dist.Wishart(dof=float(self.dof or K) + n, scale=0.5 * (scale + scale.T))
+        scale, dof = self.scale + deviation.T @ deviation + shift, float(self.dof or K) + n
+        if beside is not None:
+            scale, dof = scale + beside.T @ beside, dof + len(beside)
+        yield "precision", dist.Wishart(dof=dof, scale=0.5 * (scale + scale.T))
         weight = self.beta + n
         mean = (self.beta * self.mean + n * centre) / weight
         yield "mean", self._mean(mean, weight, values["precision"])

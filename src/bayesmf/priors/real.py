@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal
 
 import numpy as np
 
 from bayesmf._errors import ModelError, positive
+from bayesmf.data.features import Features
 from bayesmf.priors import distributions as dist
+from bayesmf.priors import regression
 from bayesmf.priors.base import Prior, Setting
 from bayesmf.priors.distributions import Values, Variable
 from bayesmf.priors.hyperpriors import ARD, InverseGaussian, NormalInverseWishart, Steps
@@ -21,10 +23,15 @@ __all__ = ["Horseshoe", "Laplace", "MultivariateNormal", "Normal"]
 
 @dataclass(frozen=True)
 class Normal(Prior):
-    """Independent normal entries with mean 0; ``update`` draws whole rows, or entries in turn."""
+    """Independent normal entries with mean 0; ``update`` draws whole rows, or entries in turn.
+
+    With ``features`` of the rows the means are linear in these (`bayesmf.priors.regression`).
+    """
 
     precision: float | ARD = 0.1
     update: Literal["rows", "entries"] = "rows"
+    features: Features | None = field(default=None, repr=False, compare=False)
+    takes_features: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not isinstance(self.precision, ARD):
@@ -36,11 +43,38 @@ class Normal(Prior):
     def rotation_invariant(self) -> bool:
         return self.ard is None
 
+    def resolve(self, setting: Setting) -> Normal:
+        return replace(self, features=setting.features)
+
+    def variables(self, n: int, K: int) -> dict[str, Variable]:
+        return {**super().variables(n, K), **regression.variables(self.features, K)}
+
     def terms(self, values: Values, K: int) -> RowTerms | EntryTerms:
-        precision, zero = per_factor(values["precision"], K), np.zeros((1, K))
-        if self.update == "entries":
-            return EntryTerms(precision, zero)
-        return RowTerms(np.zeros((K, K)), precision, zero)
+        precision, linear, certainty = per_factor(values["precision"], K), np.zeros((1, K)), None
+        if self.features is not None:
+            linear = precision * regression.fitted(self.features, values)
+            if self.features.is_new:
+                certainty = regression.certainty(self.features, values)
+                linear = linear * certainty[:, None]
+        if self.update == "rows":
+            return RowTerms(np.zeros((K, K)), precision, linear, certainty)
+        return EntryTerms(
+            precision if certainty is None else precision * certainty[:, None], linear
+        )
+
+    def updates(self, U: Array, values: Values) -> Steps:
+        if self.features is not None:
+            precision = self._matrix(values, U.shape[1])
+            yield from regression.steps(self.features, U, values, precision)
+        yield from super().updates(U, values)
+
+    @staticmethod
+    def _matrix(values: Values, K: int) -> Array:
+        """The precision matrix of a row."""
+        return np.diag(per_factor(values["precision"], K)[0])
+
+    def governed(self, U: Array, values: Values) -> Array:
+        return regression.with_weights(self.features, U, values)
 
     def relevance_terms(self, U: Array) -> tuple[float, Array]:
         return 0.5 * len(U), 0.5 * over_rows(U**2)
@@ -48,45 +82,87 @@ class Normal(Prior):
     def entries(self, values: Values, K: int) -> dist.Normal:
         return dist.Normal(precision=per_factor(values["precision"], K))
 
+    def draw(self, stream: Stream, n: int, K: int, shared: Values) -> tuple[Array, Values]:
+        U, own = super().draw(stream, n, K, shared)
+        if self.features is None:
+            return U, own
+        values = self.all_values(own, shared)
+        own |= regression.draw(self.features, self._matrix(values, K), stream)
+        return U + regression.fitted(self.features, own), own
+
+    def log_density(self, U: Array, values: Values) -> float:
+        if self.features is None:
+            return super().log_density(U, values)
+        weights = regression.log_density(self.features, values, self._matrix(values, U.shape[1]))
+        return super().log_density(U - regression.fitted(self.features, values), values) + weights
+
     def scale_terms(self, U: Array, values: Values) -> ScaleTerms:
-        n, K = U.shape
-        return ScaleTerms.of(K, n, {2: values["precision"] * over_rows(U**2)})
+        rows = self.governed(U, values)
+        return ScaleTerms.of(U.shape[1], len(rows), {2: values["precision"] * over_rows(rows**2)})
+
+    def rescale(self, values: Values, c: Array) -> Values:
+        return regression.rescale(self.features, values, c)
 
 
 @dataclass(frozen=True)
 class MultivariateNormal(Prior):
-    """Rows from one multivariate normal whose mean and covariance are learnt."""
+    """Rows from one multivariate normal whose mean and covariance are learnt.
+
+    With ``features`` of the rows the means are linear in these (`bayesmf.priors.regression`).
+    """
 
     hyper: NormalInverseWishart = NormalInverseWishart()
+    features: Features | None = field(default=None, repr=False, compare=False)
     rotation_invariant: ClassVar[bool] = True
+    takes_features: ClassVar[bool] = True
 
     def variables(self, n: int, K: int) -> dict[str, Variable]:
-        return self.hyper.variables(K)
+        return {**self.hyper.variables(K), **regression.variables(self.features, K)}
 
     def resolve(self, setting: Setting) -> MultivariateNormal:
-        return replace(self, hyper=self.hyper.resolve(setting.rank))
+        return replace(self, hyper=self.hyper.resolve(setting.rank), features=setting.features)
 
     def terms(self, values: Values, K: int) -> RowTerms:
-        linear = (values["precision"] @ values["mean"])[None, :]
-        return RowTerms(np.ascontiguousarray(values["precision"]), np.zeros((1, K)), linear)
+        precision = np.ascontiguousarray(values["precision"])
+        if self.features is None:
+            return RowTerms(precision, np.zeros((1, K)), (precision @ values["mean"])[None, :])
+        linear, certainty = values["mean"] + regression.fitted(self.features, values), None
+        if self.features.is_new:
+            certainty = regression.certainty(self.features, values)
+            linear = linear * certainty[:, None]
+        linear = linear @ precision
+        return RowTerms(precision, np.zeros((1, K)), linear, certainty)
 
     def updates(self, U: Array, values: Values) -> Steps:
-        return self.hyper.updates(U, values)
+        if self.features is None:
+            yield from self.hyper.updates(U, values)
+            return
+        yield from regression.steps(self.features, U - values["mean"], values, values["precision"])
+        rows = regression.with_weights(self.features, U, values)
+        yield from self.hyper.updates(rows[: len(U)], values, rows[len(U) :])
 
     def draw(self, stream: Stream, n: int, K: int, shared: Values) -> tuple[Array, Values]:
         own = self.hyper.draw(stream, K)
         rows = dist.MultivariateNormal(mean=own["mean"], precision=own["precision"])
-        return np.ascontiguousarray(rows.draw(stream, (n, K))), own
+        U = np.ascontiguousarray(rows.draw(stream, (n, K)))
+        if self.features is None:
+            return U, own
+        own |= regression.draw(self.features, own["precision"], stream)
+        return U + regression.fitted(self.features, own), own
 
     def log_density(self, U: Array, values: Values) -> float:
         rows = dist.MultivariateNormal(mean=values["mean"], precision=values["precision"])
-        return float(rows.log_density(U).sum()) + self.hyper.log_density(values)
+        total = self.hyper.log_density(values)
+        if self.features is not None:
+            U = U - regression.fitted(self.features, values)
+            total += regression.log_density(self.features, values, values["precision"])
+        return float(rows.log_density(U).sum()) + total
 
     def scale_terms(self, U: Array, values: Values) -> ScaleTerms | None:
         return self.hyper.scale_terms(values, U.shape[1])
 
     def rescale(self, values: Values, c: Array) -> Values:
-        return self.hyper.rescale(values, c)
+        return {**self.hyper.rescale(values, c), **regression.rescale(self.features, values, c)}
 
 
 @dataclass(frozen=True)

@@ -67,7 +67,7 @@ class Volume(Prior):
         ]
 
     def resolve(self, setting: Setting) -> Volume:
-        K, n, m, mean_square, other = setting
+        K, n, m, mean_square, other = setting[:5]
         # Squared length per row that U needs if the other side keeps its prior variance.
         square = other * mean_square / K or 1.0
         log10_gamma = self.log10_gamma

@@ -108,6 +108,7 @@ class Problem:
         """Check that model and data fit, and fill in the model's defaults."""
         X = ObservedMatrix.of(X)
         X.check_entries()
+        X = model.informed(X)
         K = whole_number("n_components", n_components)
         model.likelihood.check(X)
         model = model.resolve(X, K)

@@ -83,7 +83,10 @@ def update_shared(problem: Problem, state: State, stream: Stream) -> None:
     """Draw what governs both sides: the relevance of each factor."""
     model = problem.model
     if model.shared_ard:
-        statistics = [model.rows.relevance_terms(state.U), model.cols.relevance_terms(state.V)]
+        sides = (problem.side(state, index) for index in (0, 1))
+        statistics = [
+            side.prior.relevance_terms(side.prior.governed(side.U, side.values)) for side in sides
+        ]
         conditional = model.shared_ard.conditional(statistics)
         state.shared["relevance"] = conditional.draw(stream, (problem.n_components,))
 

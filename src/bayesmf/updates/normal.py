@@ -82,6 +82,8 @@ def draw_side(
     if isinstance(terms, EntryTerms):
         return _draw_entries(view, U, V, roots, terms, noise, stream)
     if isinstance(terms, RowTerms):
+        if terms.certainty is not None:
+            return _draw_uncertain(view, U, V, roots, terms, noise, stream, errors)
         return _draw_rows(view, U, V, roots, terms, noise, stream, errors)
     if isinstance(terms, NonnegativeTerms):
         _draw_nonnegative(view, U, V, roots, terms, noise, stream)
@@ -99,10 +101,31 @@ def _draw_rows(
     key, gram, errors = stream.key(), Gram(view, V, roots), np.empty(view.n if last else 0)
 
     def block(start: int, stop: int) -> None:
-        draw_rows(start, stop, key, U, *gram.data, *noise, *terms, errors, *workspace(U.shape[1]))
+        draw_rows(
+            start, stop, key, U, *gram.data, *noise, *terms[:3], errors, *workspace(U.shape[1])
+        )
 
     _threads.run(block, gram.bounds(), stream.threads, joined=True)
     return errors if last else None
+
+
+def _draw_uncertain(
+    view: View, U: Array, V: Array, roots: Roots, terms: RowTerms, noise: Noise,
+    stream: Stream, last: bool,
+) -> Array | None:  # fmt: skip
+    """Rows whose prior precisions are multiples c_i of one: the rows sqrt(c_i) u_i have that one.
+
+    They see values times sqrt(c_i) with a noise precision divided by c_i.
+    """
+    c = terms.certainty
+    assert c is not None
+    root, own = np.sqrt(c), 1.0 if noise.own is None else noise.own
+    values = view.values * np.repeat(root, view.counts)
+    view = replace(view, values=values, filled=None, mask=None)
+    terms = RowTerms(terms.precision, terms.diagonal, terms.linear / root[:, None])
+    errors = _draw_rows(view, U, V, roots, terms, Noise(noise.tau, own / c), stream, last)
+    U /= root[:, None]
+    return None if errors is None else errors / c
 
 
 def _draw_entries(

@@ -19,11 +19,15 @@ POWERS = (-2, -1, 1, 2)
 
 
 class RowTerms(NamedTuple):
-    """Whole rows: precision (K, K) plus diag(diagonal), linear term."""
+    """Whole rows: precision (K, K) plus diag(diagonal), linear term.
+
+    ``certainty`` (n,) multiplies precision and diagonal of every row; None where all are one.
+    """
 
     precision: Array
     diagonal: Array
     linear: Array
+    certainty: Array | None = None
 
 
 class EntryTerms(NamedTuple):
