@@ -21,7 +21,7 @@ test-oldest:
 	$(PYTHON) -m venv $(OLDEST)
 	$(PYTHON) tests/oldest.py > $(OLDEST)/constraints.txt
 	$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check -c $(OLDEST)/constraints.txt \
-		-e ".[data,plots,report,dask,arviz,anndata]" pytest hypothesis mypy
+		-e ".[data,plots,report,dask,arviz,anndata,excel]" "pytest<9" hypothesis mypy
 	$(OLDEST)/bin/python -m pytest -m "not slow" $(PARTS)
 
 exactness: $(VENV)/.exactness  # an hour on two cores; goes on where it was stopped

@@ -1,4 +1,4 @@
-"""Whether chains agree at the defaults: every preset, in two source trees in turns.
+"""Whether chains agree at the defaults: presets and likelihoods, in two source trees in turns.
 
 Two chains of 250 sweeps and 250 draws, at rank 5 on CCLE IC50 and 10 on methylation, GDSC and
 MovieLens 100K, from four seeds; a tenth of the entries is held out. The census counts the cells
@@ -17,6 +17,7 @@ import json
 import sys
 import time
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ import numpy as np
 import bayesmf
 from bayesmf.posterior.diagnostics import split_rhat
 from bayesmf.splits import holdout
-from benchmarks.common import ROOT, TITLES, facts, load, read_json, say, write_json
+from benchmarks.common import ROOT, TITLES, facts, kept, load, read_json
 from benchmarks.mixing import effective_size
 from benchmarks.report import RESULTS, Options, table
 from benchmarks.versions import Tree, read_matrix, tree, write_matrix
@@ -33,6 +34,9 @@ from benchmarks.versions import Tree, read_matrix, tree, write_matrix
 STORE = RESULTS / "census-runs.json"
 RANKS = {"ccle": 5, "methylation": 10, "gdsc": 10, "movielens": 10}
 SEEDS, CELLS, SCREENED, ABOVE = range(4), 200, 100_000, 1.1
+LIKELIHOODS = ("GGGW rows", "GGGW cols", "GGGW both", "TGGW", "NGG", "NGGG", "OGGW")
+RATINGS = ("OGGW",)  # for the ratings of MovieLens alone
+MODELS = (*bayesmf.PRESETS, *LIKELIHOODS)
 
 
 def share_above(U: np.ndarray, V: np.ndarray) -> float:
@@ -46,11 +50,12 @@ def share_above(U: np.ndarray, V: np.ndarray) -> float:
 
 
 def run(X: Any, cells: Any, model: str, rank: int, seed: int, sweeps: int) -> dict[str, Any]:
-    """One run of two chains."""
+    """One run of two chains; the name of a model may be followed by who has noise of its own."""
+    name, _, noise = model.partition(" ")
     begin = time.perf_counter()
     posterior = bayesmf.sample(
-        X, model, rank, chains=2, burn_in=sweeps, draws=sweeps, keep=("U", "V"), n_jobs=2,
-        random_state=seed,
+        X, name, rank, chains=2, burn_in=sweeps, draws=sweeps, keep=("U", "V"), n_jobs=2,
+        random_state=seed, noise=noise or None,
     )  # fmt: skip
     seconds = time.perf_counter() - begin
     U, V = posterior.draws["U"], posterior.draws["V"]
@@ -76,17 +81,15 @@ def serve() -> None:
 
 
 def measure(trees: dict[str, Tree], name: str, options: Options) -> None:
-    """Every preset on one matrix, in all trees in turns, into the file."""
+    """Every model on one matrix, in all trees in turns, into the file."""
     dataset = load(name, options.quick)
     path = write_matrix(dataset.X, ROOT / "build" / f"census-{name}.npz")
-    for model in options.models or bayesmf.PRESETS:
+    chosen = options.models or [m for m in MODELS if m not in RATINGS or name == "movielens"]
+    for model in chosen:
         for seed in SEEDS:
             for which, one in trees.items():
-                key = f"{which}, {name}, {model}, {seed}"
-                if key not in read_json(STORE):
-                    say(key)
-                    found = one.ask(path, model, RANKS[name], seed, 250)
-                    write_json(STORE, read_json(STORE) | {key: found})
+                make = partial(one.ask, path, model, RANKS[name], seed, 250)
+                kept(STORE, f"{which}, {name}, {model}, {seed}", make=make)
 
 
 def part(options: Options) -> dict[str, Any]:
@@ -117,7 +120,7 @@ def tables(data: dict[str, Any]) -> list[dict[str, Any]]:
     """Every model on every matrix: shares of cells; seconds and effective samples, new / old."""
     rows = []
     for name in RANKS:
-        for model in bayesmf.PRESETS:
+        for model in MODELS:
             found = {
                 which: [data["runs"].get(f"{which}, {name}, {model}, {seed}") for seed in SEEDS]
                 for which in ("old", "new")

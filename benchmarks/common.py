@@ -223,6 +223,23 @@ def write_json(path: Path, results: dict[str, Any]) -> None:
     path.write_text(text + "\n", encoding="utf-8")
 
 
+def kept(store: Path, *place: str, make: Callable[[], Any]) -> Any:
+    """What a file of runs holds at a place; if there is nothing yet, it is made and written."""
+    found = read_json(store)
+    for name in place[:-1]:
+        found = found.get(name, {})
+    if place[-1] in found:
+        return found[place[-1]]
+    say(", ".join(place))
+    made = make()
+    latest = at = read_json(store)  # others may have written meanwhile
+    for name in place[:-1]:
+        at = at.setdefault(name, {})
+    at[place[-1]] = made
+    write_json(store, latest)
+    return made
+
+
 def commit_of(folder: Path) -> str | None:
     """The commit of a checkout, "-dirty" if its code differs from it; None if not known."""
     try:

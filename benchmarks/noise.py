@@ -11,7 +11,7 @@ which favours them.
 Coverage is the share of held-out entries whose randomised probability integral transform lies in
 the central 10, 20, ... 90 and 95 %; the gap is the mean of its distances from these levels.
 
-"u1" and "u3" are the public splits of MovieLens 100K: blocks of 20,000 lines of its file, held out
+"u1" to "u5" are the public splits of MovieLens 100K: blocks of 20,000 lines of its file, held out
 with all their users and films, without clipping. What is done is kept in the file of the part, so
 that a run goes on where it was stopped; ``--data`` and ``--models`` choose what is run.
 """
@@ -33,13 +33,14 @@ from bayesmf.metrics import mse, pit
 from bayesmf.splits import holdout, kfold
 from benchmarks.accuracy import Length as PeerLength
 from benchmarks.accuracy import by_myfm, by_smurff
-from benchmarks.common import MissingError, load, read_json, say, write_json
+from benchmarks.common import MissingError, kept, load, read_json
 from benchmarks.peers import installed, myfm_design, silence
 from benchmarks.report import RESULTS, Options, claim, table
 
 RANKS = (5, 10, 20, 30)
 LEVELS = (*(k / 10 for k in range(1, 10)), 0.95)
 STORE = RESULTS / "noise-runs.json"
+PUBLIC = ("u1", "u2", "u3", "u4", "u5")  # splits of MovieLens 100K
 
 Triples = tuple[np.ndarray, np.ndarray, np.ndarray]
 
@@ -159,8 +160,10 @@ MATRICES = {
         "MovieLens 100K", "MovieLens_100K", UNEQUAL | {"ordinal": _ours("OGGW")} | PEERS | ORDERED,
         0.790,
     ),
-    "u1": Matrix("MovieLens u1, root of the error", None, _RATINGS, 0.902, root=True),
-    "u3": Matrix("MovieLens u3, root of the error", None, _RATINGS, 0.889, root=True),
+    **{
+        name: Matrix(f"MovieLens {name}, root of the error", None, _RATINGS, most, root=True)
+        for name, most in zip(PUBLIC, (0.902, np.inf, 0.889, np.inf, np.inf), strict=True)
+    },
     "overlap": Matrix("GDSC overlap, logarithms", None, UNEQUAL, np.inf),
 }  # fmt: skip
 
@@ -172,24 +175,27 @@ def _folder() -> Path:
     return Path(folder)
 
 
+def matrix(name: str) -> ObservedMatrix:
+    """A whole matrix."""
+    folder = _folder()
+    if name == "overlap":
+        return ObservedMatrix.of(np.loadtxt(folder / "drug_overlap" / "gdsc_ic50.txt"))
+    return datasets.load(MATRICES[name].catalogue or "", data_home=str(folder)).X
+
+
 def folds(name: str) -> Iterator[tuple[ObservedMatrix, Triples]]:
     """Training data and what is held out."""
-    folder = _folder()
-    if name in ("u1", "u3"):
-        lines = np.loadtxt(folder / "movielens" / "ml-100k" / "u.data", dtype=np.int64)[:, :3]
-        held = np.zeros(len(lines), dtype=bool)
-        first = 20_000 * (int(name[1]) - 1)
-        held[first : first + 20_000] = True
-        rows, cols, values = lines[:, 0] - 1, lines[:, 1] - 1, lines[:, 2].astype(float)
-        shape = int(rows.max()) + 1, int(cols.max()) + 1
-        train = ObservedMatrix.from_triples(*(x[~held] for x in (rows, cols, values)), shape)
-        yield train, (rows[held], cols[held], values[held])
+    if name not in PUBLIC:
+        yield from kfold(matrix(name), 5, random_state=0)
         return
-    if name == "overlap":
-        X = ObservedMatrix.of(np.loadtxt(folder / "drug_overlap" / "gdsc_ic50.txt"))
-    else:
-        X = datasets.load(MATRICES[name].catalogue or "", data_home=str(folder)).X
-    yield from kfold(X, 5, random_state=0)
+    lines = np.loadtxt(_folder() / "movielens" / "ml-100k" / "u.data", dtype=np.int64)[:, :3]
+    held = np.zeros(len(lines), dtype=bool)
+    first = 20_000 * PUBLIC.index(name)
+    held[first : first + 20_000] = True
+    rows, cols, values = lines[:, 0] - 1, lines[:, 1] - 1, lines[:, 2].astype(float)
+    shape = int(rows.max()) + 1, int(cols.max()) + 1
+    train = ObservedMatrix.from_triples(*(x[~held] for x in (rows, cols, values)), shape)
+    yield train, (rows[held], cols[held], values[held])
 
 
 class Effort(NamedTuple):
@@ -222,7 +228,6 @@ def run_fold(
 
 def measure(name: str, options: Options) -> dict[str, Any]:
     """Scores of all folds by method; what is on file is not run again."""
-    known = read_json(STORE)
     methods = MATRICES[name].methods
     absent = {"SMURFF": "smurff", "myFM": "myfm", "myFM ordered": "myfm"}
     there = installed(set(absent.values())) if options.peers else []
@@ -231,15 +236,10 @@ def measure(name: str, options: Options) -> dict[str, Any]:
             method in absent and absent[method] not in there
         ):
             continue
-        done = known.setdefault(name, {}).setdefault(method, {})
-        for number, (train, test) in enumerate(folds(name)):
-            if str(number) not in done:
-                say(f"{name}, {method}, fold {number}")
-                done[str(number)] = run_fold(method, scores, train, test, Effort())
-                latest = read_json(STORE)  # others may have written meanwhile
-                latest.setdefault(name, {}).setdefault(method, {})[str(number)] = done[str(number)]
-                write_json(STORE, latest)
-    return {k: v for k, v in known.get(name, {}).items() if k in methods}
+        for number, fold in enumerate(folds(name)):
+            make = partial(run_fold, method, scores, *fold, Effort())
+            kept(STORE, name, method, str(number), make=make)
+    return {k: v for k, v in read_json(STORE).get(name, {}).items() if k in methods}
 
 
 def _gap(runs: list[dict[str, Any]]) -> float | None:

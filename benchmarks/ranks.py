@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ import numpy as np
 from bayesmf import BayesianMF, ConvergenceWarning
 from bayesmf.metrics import mse
 from bayesmf.splits import holdout
-from benchmarks.common import read_json, say, write_json
+from benchmarks.common import kept, read_json
 from benchmarks.report import RESULTS, Options, claim, table
 from benchmarks.tables import HIDDEN, TABLES, read, spreads
 
@@ -126,10 +127,7 @@ def part(options: Options) -> dict[str, Any]:
               for kind in ("strong", "weak") for rank in TRUE}  # fmt: skip
     tasks |= {f"cost {name}": (cost_on_table, name) for name in TABLES}  # type: ignore[dict-item]
     for name, (function, *arguments) in tasks.items():
-        if name not in read_json(STORE):
-            say(name)
-            found = function(*arguments)  # type: ignore[operator]
-            write_json(STORE, read_json(STORE) | {name: found})
+        kept(STORE, name, make=partial(function, *arguments))  # type: ignore[operator]
     done = read_json(STORE)
     return {"claims": claims(done), "tables": tables(done), "data": done, "datasets": {}}
 

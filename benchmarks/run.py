@@ -58,6 +58,9 @@ class Part(NamedTuple):
     module: str = ""  # where it is not the name of the part
 
 
+_FIVE = ("methylation", "gdsc", "ccle", "ccle_ec50", "movielens")
+_PUBLIC = ("u1", "u2", "u3", "u4", "u5")
+
 # Memory comes first: a child's peak counts what its parent held when it was started.
 PARTS = {
     "memory": Part("memory of a run on a million entries", True, ("models",)),
@@ -73,7 +76,22 @@ PARTS = {
         pages=("docs/estimators.md",), kept="errors",
     ),
     "chains": Part("what a second chain costs", repeats=15, pages=("docs/performance.md",)),
-    "compare": Part("how good the advice of compare is", takes=("data",), kept="compare"),
+    "compare": Part(
+        "how good the advice of compare is (hours)", takes=("data",), repeats=10,
+        pages=("docs/compare.md",), data=(*_FIVE, "overlap"), kept="compare",
+    ),
+    "families": Part(
+        "whether compare finds the likelihood that made the data", takes=("models",),
+        pages=("docs/compare.md",),
+    ),
+    "race": Part(
+        "how long compare takes, in two source trees", takes=("other", "data"), repeats=2,
+        pages=("docs/compare.md",), kept="race",
+    ),
+    "evidence": Part(
+        "held-out entries beside every peer (hours)", takes=("models", "data"),
+        pages=("docs/accuracy.md",), data=(*_FIVE, *_PUBLIC), kept="scores",
+    ),
     "coverage": Part("how often intervals hold the truth", module="interval_coverage"),
     "exponents": Part("growth with rows, columns, entries and rank"),
     "fetching": Part("what fetching ahead brings", repeats=3, pages=("docs/performance.md",)),
@@ -83,7 +101,7 @@ PARTS = {
     ),
     "noise": Part(
         "held-out scores of likelihoods beside SMURFF and myFM", takes=("models", "data"),
-        data=("methylation", "gdsc", "ccle", "ccle_ec50", "movielens", "u1", "u3", "overlap"),
+        data=(*_FIVE, *_PUBLIC, "overlap"),
         pages=("docs/which-noise.md",), kept="scores",
     ),
     "simulated": Part(

@@ -120,13 +120,13 @@ CASES = {
 }  # fmt: skip
 
 
-def simulate(case: Case, seed: int) -> tuple[np.ndarray, Truth]:
+def simulate(case: Case, seed: int, shape: tuple[int, int] = SHAPE) -> tuple[np.ndarray, Truth]:
     """A matrix made by a likelihood, and the values of its variables."""
     rng = np.random.default_rng([seed, 5])
     if case.rate:
-        U, V = (rng.gamma(1.5, 1 / case.rate, (n, RANK)) for n in SHAPE)
+        U, V = (rng.gamma(1.5, 1 / case.rate, (n, RANK)) for n in shape)
     else:
-        U, V = (rng.normal(size=(n, RANK)) for n in SHAPE)
+        U, V = (rng.normal(size=(n, RANK)) for n in shape)
     return case.make(rng, U @ V.T)
 
 

@@ -28,6 +28,7 @@ import os
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,7 +42,7 @@ from threadpoolctl import threadpool_limits
 from bayesmf import BayesianMF, ConvergenceWarning, ObservedMatrix, datasets
 from bayesmf.metrics import mse
 from bayesmf.splits import holdout
-from benchmarks.common import Dataset, MissingError, facts, load, read_json, say, write_json
+from benchmarks.common import Dataset, MissingError, facts, kept, load, read_json
 from benchmarks.report import RESULTS, Options, claim, number, table
 
 STORE = RESULTS / "tables-runs.json"
@@ -273,20 +274,15 @@ def run_hiding(method: Method, X: ObservedMatrix, seed: int, effort: Effort) -> 
 
 def measure(name: str, X: ObservedMatrix, options: Options) -> dict[str, Any]:
     """Scores of all hidings by method; what is on file is not run again."""
-    known = read_json(STORE).get(name, {})
     for method, predict in METHODS.items():
         if (options.models and method not in options.models) or (
             method in PEERS and not options.peers
         ):
             continue
-        done = known.setdefault(method, {})
         for seed in range(HIDINGS):
-            if str(seed) not in done:
-                say(f"{name}, {method}, hiding {seed}")
-                done[str(seed)] = run_hiding(predict, X, seed, FULL)
-                latest = read_json(STORE)  # others may have written meanwhile
-                latest.setdefault(name, {}).setdefault(method, {})[str(seed)] = done[str(seed)]
-                write_json(STORE, latest)
+            make = partial(run_hiding, predict, X, seed, FULL)
+            kept(STORE, name, method, str(seed), make=make)
+    known = read_json(STORE).get(name, {})
     return {method: known[method] for method in METHODS if known.get(method)}
 
 

@@ -10,7 +10,7 @@ import tomllib
 from pathlib import Path
 
 PROJECT = Path(__file__).parents[1] / "pyproject.toml"
-OPTIONAL = ("data", "plots", "report", "dask", "arviz", "anndata")
+OPTIONAL = ("data", "plots", "report", "dask", "arviz", "anndata", "excel")
 REQUIREMENT = re.compile(r"([\w-]+)(?:\[\w+\])?>=([\d.]+)$")
 
 

@@ -18,7 +18,7 @@ USE = """
 import importlib.util, numpy as np
 for absent in ("pandas", "matplotlib", "xarray", "distributed", "pytest"):
     assert importlib.util.find_spec(absent) is None, absent
-from bayesmf import BayesianImputer, compare
+from bayesmf import BayesianImputer, Posterior, compare, sample
 rng = np.random.default_rng(0)
 X = rng.normal(size=(40, 2)) @ rng.normal(size=(2, 30)) + 0.1 * rng.normal(size=(40, 30))
 X[rng.random(X.shape) < 0.3] = np.nan
@@ -26,6 +26,9 @@ assert not np.isnan(BayesianImputer("GHH", 3, random_state=0).fit_transform(X)).
 found = compare(X, ["GGG", "GEG", "row-average"], ranks=[1, 2], budget="quick")
 assert found.best_rank_ == 2
 found.report("report.html")
+posterior = sample(X, "GGG", 2, draws=20, burn_in=20, random_state=0)
+posterior.save("run.npz")
+assert (Posterior.load("run.npz").mean == posterior.mean).all()
 with open("data.csv", "w") as file:
     print("", *(f"drug {j}" for j in range(30)), sep=",", file=file)
     for i, row in enumerate(X):
@@ -53,7 +56,9 @@ def test_the_wheel_installs_and_works(tmp_path):
     command = python.with_name("bayesmf")
     assert "check      passed" in run(command, "doctor", cwd=tmp_path)
     run(command, "fit", "data.csv", "--rank", "2", "--quiet", cwd=tmp_path)
-    assert (tmp_path / "data-fit").is_dir()
+    assert (tmp_path / "data-fit" / "posterior.npz").is_file()
+    run(command, "report", "data-fit", cwd=tmp_path)
+    assert (tmp_path / "data-fit" / "report.html").is_file()
 
 
 @pytest.mark.slow

@@ -53,6 +53,7 @@ _HOME = {
     "BASELINES": "baselines",
     "DataError": "_errors",
     "ModelError": "_errors",
+    "StorageError": "_errors",
     "ConvergenceWarning": "_errors",
 }
 

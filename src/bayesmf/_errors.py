@@ -20,6 +20,10 @@ class ModelError(BayesmfError):
     """A model, a hyperparameter or an option is unknown or out of range."""
 
 
+class StorageError(BayesmfError, OSError):
+    """A file or folder cannot be written: the disk is full, read-only, or used by another run."""
+
+
 class ConvergenceWarning(UserWarning):
     """The chains of a run disagree, so that its results should not be trusted yet."""
 

@@ -19,11 +19,13 @@ from bayesmf._errors import ConvergenceWarning, DataError, ModelError, nearest, 
 from bayesmf.data.errors import known_errors
 from bayesmf.data.inspection import codes, inspect
 from bayesmf.data.observed import ObservedMatrix
+from bayesmf.data.ranges import Clip, clip_ends
 from bayesmf.data.units import Units, fit_units
 from bayesmf.model.biases import Biases, augmented
 from bayesmf.model.model import Model
 from bayesmf.model.presets import as_model
 from bayesmf.posterior.diagnostics import SCREENED, TOO_FEW, Summary
+from bayesmf.posterior.filled import Filled, filled
 from bayesmf.posterior.fitted import Fitted
 from bayesmf.posterior.loo import LeaveOneOut, leave_one_out
 from bayesmf.posterior.new_rows import NewRows, draw_new_rows, needed
@@ -114,7 +116,13 @@ class Factorisation(BaseEstimator):
             raise DataError(
                 f"The posterior is of a matrix of shape {posterior.shape}, not {matrix.shape}."
             )
-        estimator._set(posterior, matrix, estimator._units(matrix, posterior.model))
+        units = estimator._units(matrix, posterior.model)
+        if posterior.fingerprint not in ("", matrix.fingerprint(), units.off(matrix).fingerprint()):
+            raise DataError(
+                "The posterior is of other data of the same shape; give those that were fitted, "
+                "with their errors, center, scale and transformation."
+            )
+        estimator._set(posterior, matrix, units)
         return estimator
 
     def _set(self, posterior: Posterior, X: ObservedMatrix, units: Units) -> None:
@@ -186,6 +194,7 @@ class Factorisation(BaseEstimator):
         )  # fmt: skip
         if until is not None:
             posterior = run_on(posterior, data, self.draws, self.thin, **options)
+        posterior = replace(posterior, fingerprint=matrix.fingerprint())
         self._set(posterior, matrix, units)
         self._warn()
 
@@ -258,6 +267,41 @@ class Factorisation(BaseEstimator):
         if wrong := codes(self._matrix):
             return replace(found, level=UNUSABLE, advice=(*wrong, *found.advice))
         return found
+
+    def filled(self, level: float = 0.9, clip: Clip = None) -> Filled:
+        """What was missing of the fitted matrix, a line for each gap: values and how sure they are.
+
+        Parameters
+        ----------
+        level
+            Probability of the central predictive intervals, noise included.
+        clip
+            Ends of values and intervals, as in `BayesianMF.predict`.
+
+        Returns
+        -------
+        Filled
+            ``row`` and ``column`` (labels, or positions), ``value``, ``sd``, ``lower``, ``upper``
+            and ``flag``, which says where a value lies outside what was observed of its column.
+            ``pandas.DataFrame(estimator.filled()._asdict())`` is a table of them.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from bayesmf import BayesianMF
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.normal(size=(20, 2)) @ rng.normal(size=(2, 8))
+        >>> X[3, 5] = np.nan
+        >>> gaps = BayesianMF("GGG", 2, draws=50, burn_in=50, random_state=0).fit(X).filled()
+        >>> gaps.row, gaps.column
+        (array([3]), array([5]))
+        """
+        if not 0 < level < 1:
+            raise ModelError(f"level must lie between 0 and 1, got {level!r}.")
+        tail = (1 - level) / 2
+        found = self._predictive().quantities(None, True, [tail, 1 - tail], True)
+        mean, std, (lower, upper) = found
+        return filled(self._matrix, mean, std, (lower, upper), clip_ends(clip, self._matrix))
 
     def noise_sd(self, level: float = 0.9) -> Noise:
         """Standard deviation of the noise of all cells, rows and columns, in the data's units.

@@ -14,6 +14,7 @@ from bayesmf._errors import DataError, ModelError
 from bayesmf._estimator import Factorisation
 from bayesmf.data.cells import cell_arrays
 from bayesmf.data.observed import ObservedMatrix
+from bayesmf.data.ranges import Clip, clip_ends
 from bayesmf.posterior.predictive import Predictive
 from bayesmf.ranks import effective_rank
 from bayesmf.splits import hide_some
@@ -165,6 +166,7 @@ class BayesianMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Factorisatio
         quantiles: Sequence[float] | None = None,
         include_noise: bool = True,
         latent: bool = False,
+        clip: Clip = None,
     ) -> Any:
         """Predict cells of the fitted matrix, or all cells of new rows.
 
@@ -185,13 +187,26 @@ class BayesianMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Factorisatio
         latent
             Where values have limits, predict what lies behind them instead of the reported value,
             which never leaves them.
+        clip
+            Where means and quantiles end: a lower and an upper end, either of which may be None, or
+            "observed", the range of what was observed of each column. Standard deviations stay.
 
         Returns
         -------
         mean, or (mean, std), (mean, quantiles), (mean, std, quantiles)
         """
         predictive, cells = self._at(rows, cols, latent)
-        return predictive.quantities(cells, return_std, quantiles, include_noise)
+        ends = clip_ends(clip, self._matrix)
+        found = predictive.quantities(cells, return_std, quantiles, include_noise)
+        if ends is None:
+            return found
+        low, high = ends if cells is None else (end[cells[1]] for end in ends)
+        if not isinstance(found, tuple):
+            return np.clip(found, low, high)
+        kept = {1} if return_std else set()  # where the standard deviations are
+        return tuple(
+            part if k in kept else np.clip(part, low, high) for k, part in enumerate(found)
+        )
 
     def _at(
         self, rows: Any, cols: Any, latent: bool = False

@@ -334,6 +334,29 @@ def test_rounded_values_are_judged_by_probabilities():
     assert np.exp(logs[:23]).sum() == pytest.approx(1.0, abs=2e-3)
 
 
+@pytest.mark.parametrize(
+    ("model", "transformation"), [("GGG", None), ("TGGW", None), ("GGG", "log")]
+)
+def test_values_at_an_end_are_judged_by_the_probability_of_what_lies_beyond(model, transformation):
+    """Densities between the ends and probabilities at them add up to one, limits known or not."""
+    X = np.clip(np.random.default_rng(0).normal(3.0, 1.0, (30, 20)), 2.0, 4.0)
+    ends = (2.0, 4.0)
+    for limits in ({}, {"lower": 2.0, "upper": 4.0}):
+        fit = BayesianMF(model, 2, draws=50, burn_in=50, transformation=transformation,
+                         random_state=0).fit(X, **limits)  # fmt: skip
+        predictive = Predictive.of(fit.posterior_, units=fit.units_)
+        values = np.linspace(2.0, 4.0, 401)
+        cells = np.zeros(values.size, int), np.zeros(values.size, int)
+        chances = np.exp(recorded.log_recorded(predictive, cells, values, None, ends))
+        inner = np.interp(values, values[1:-1], chances[1:-1])
+        whole = np.trapezoid(inner, values) + chances[0] + chances[-1]
+        assert whole == pytest.approx(1.0, abs=5e-3)
+        by_column = recorded.log_recorded(
+            predictive, cells, values, None, (tuple([2.0] * 20), tuple([4.0] * 20))
+        )
+        np.testing.assert_allclose(np.exp(by_column), chances)
+
+
 @pytest.mark.parametrize("model", ["GGG", "PGG"])
 def test_shares_say_which_intervals_hold_a_value(model):
     X = np.random.default_rng(0).poisson(5.0, (12, 9)).astype(float)

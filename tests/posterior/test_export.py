@@ -2,7 +2,7 @@
 
 import json
 import warnings
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -15,12 +15,14 @@ from bayesmf import (
     Gaussian,
     Laplace,
     Model,
+    Normal,
     ObservedMatrix,
     Posterior,
     chain,
     sample,
 )
-from bayesmf._errors import DataError, ModelError
+from bayesmf._errors import DataError, ModelError, StorageError
+from bayesmf._files import read_arrays, write_arrays
 from bayesmf.model.presets import PRESETS
 from bayesmf.sampler.state import Problem
 from bayesmf.splits import holdout
@@ -36,11 +38,12 @@ def frame():
     return pd.DataFrame(values, index=labels, columns=[10 * j for j in range(7)])
 
 
+@pytest.mark.parametrize("file", ["run.nc", "run.npz"])
 @pytest.mark.parametrize("name", PRESETS)
-def test_a_posterior_comes_back_from_its_file(tmp_path, name):
+def test_a_posterior_comes_back_from_its_file(tmp_path, name, file):
     posterior = sample(frame(), name, 2, **OPTIONS)
-    posterior.save(tmp_path / "run.nc")
-    again = Posterior.load(tmp_path / "run.nc")
+    posterior.save(tmp_path / file)
+    again = Posterior.load(tmp_path / file)
     assert repr(again.model) == repr(posterior.model) and again.model.name == name
     assert again.settings == json.loads(json.dumps(posterior.settings))
     assert again.notes == posterior.notes and again.shape == posterior.shape
@@ -54,7 +57,8 @@ def test_a_posterior_comes_back_from_its_file(tmp_path, name):
     problem = Problem.of(frame(), posterior.model, 2)
     ahead = [next(chain(problem, state=p.states[1])) for p in (posterior, again)]
     np.testing.assert_array_equal(ahead[0].U, ahead[1].U)
-    assert [path.name for path in tmp_path.iterdir()] == ["run.nc"]
+    assert again.fingerprint == posterior.fingerprint != ""
+    assert [path.name for path in tmp_path.iterdir()] == [file]
 
 
 def test_a_custom_model_and_chosen_cells_come_back(tmp_path):
@@ -173,6 +177,11 @@ def test_files_that_are_no_posteriors(tmp_path):
     xr.Dataset({"x": ("t", [1.0])}).to_netcdf(tmp_path / "other.nc", engine="h5netcdf")
     with pytest.raises(DataError, match="not written by"):
         Posterior.load(tmp_path / "other.nc")
+    np.savez(tmp_path / "other.npz", x=[1.0])
+    with pytest.raises(DataError, match="not written by"):
+        Posterior.load(tmp_path / "other.npz")
+    with pytest.raises(ModelError, match=r"must end in .npz or .nc"):
+        sample(frame(), "GGG", 2, **OPTIONS).save(tmp_path / "run.pkl")
 
 
 def test_a_failed_save_leaves_the_old_file(tmp_path):
@@ -183,3 +192,88 @@ def test_a_failed_save_leaves_the_old_file(tmp_path):
     with pytest.raises(TypeError):
         broken.save(tmp_path / "run.nc")
     assert (tmp_path / "run.nc").read_bytes() == before
+    with pytest.raises(StorageError, match="its folder does not exist"):
+        posterior.save(tmp_path / "none" / "run.npz")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "named"),
+    [("n_components", 7, "U_mean"), ("shape", "[7, 9]", "mean"), ("row_labels", '["a"]', "labels")],
+)
+def test_attributes_that_contradict_the_draws_are_refused(tmp_path, name, value, named):
+    sample(frame(), "GGG", 3, **OPTIONS).save(tmp_path / "run.npz")
+    arrays, about = read_arrays(tmp_path / "run.npz")
+    write_arrays(tmp_path / "run.npz", arrays, {**about, name: value})
+    with pytest.raises(DataError, match=f"contradicts its numbers: .*{named}"):
+        Posterior.load(tmp_path / "run.npz")
+
+
+def test_trees_that_were_changed_are_refused(tmp_path):
+    sample(frame(), "GGG", 3, **OPTIONS).save(tmp_path / "run.nc")
+    with xr.open_datatree(tmp_path / "run.nc", engine="h5netcdf") as tree:
+        tree.load()
+    tree["/posterior/U"][0, 0, 0, 0] += 1e-9
+    tree.to_netcdf(tmp_path / "other.nc", engine="h5netcdf")
+    with pytest.raises(DataError, match="the checksum of 'draws/U'"):
+        Posterior.load(tmp_path / "other.nc")
+    tree.attrs["n_components"] = 7
+    tree.to_netcdf(tmp_path / "other.nc", engine="h5netcdf")
+    with pytest.raises(DataError, match="the checksum of its attributes"):
+        Posterior.load(tmp_path / "other.nc")
+
+
+def test_files_of_the_first_format_load(tmp_path):
+    posterior = sample(frame(), "GGGA", 2, **OPTIONS)
+    posterior.save(tmp_path / "run.nc")
+    with xr.open_datatree(tmp_path / "run.nc", engine="h5netcdf") as tree:
+        tree.load()
+    for number, text in enumerate(json.loads(tree.attrs.pop("states"))):
+        tree[f"/state_{number}"].attrs["numbers"] = text
+    for name in ("checksums", "digest", "fingerprint"):
+        del tree.attrs[name]
+    tree.attrs["format"] = 1
+    tree.to_netcdf(tmp_path / "old.nc", engine="h5netcdf")
+    again = Posterior.load(tmp_path / "old.nc")
+    np.testing.assert_array_equal(again.draws["U"], posterior.draws["U"])
+    np.testing.assert_array_equal(again.states[1].V, posterior.states[1].V)
+    assert again.fingerprint == ""
+
+
+# --- Parts of one's own -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Wide(Normal):
+    """A prior of one's own that can be imported."""
+
+
+@pytest.mark.parametrize("file", ["run.nc", "run.npz"])
+def test_priors_of_ones_own_come_back(tmp_path, file):
+    @dataclass(frozen=True)
+    class Local(Normal):
+        """One that cannot be imported."""
+
+    for prior in (Wide(0.5), Local(0.5)):
+        model = Model(Gaussian(), rows=prior, cols=Laplace(0.5))
+        sample(frame(), model, 2, **OPTIONS).save(tmp_path / file)
+        if isinstance(prior, Local):
+            with pytest.raises(DataError, match=r"load with parts=\[Local\]"):
+                Posterior.load(tmp_path / file)
+        again = Posterior.load(tmp_path / file, parts=[Local])
+        assert type(again.model.rows) is type(prior) and repr(again.model) == repr(model)
+
+
+def test_other_data_of_the_same_shape_are_refused(tmp_path):
+    posterior = sample(frame(), "GGG", 2, **{**OPTIONS, "draws": 20})
+    posterior.save(tmp_path / "run.npz")
+    again = Posterior.load(tmp_path / "run.npz")
+    BayesianMF.from_posterior(again, frame())
+    other = frame()
+    other.iloc[0, 0] += 1.0
+    with pytest.raises(DataError, match="other data of the same shape"):
+        BayesianMF.from_posterior(again, other)
+    fitted = BayesianMF("GGG", 2, draws=5, chains=1, random_state=0).fit(frame())
+    known = {"center": "auto", "scale": "auto"}
+    BayesianMF.from_posterior(fitted.posterior_, frame(), **known)
+    with pytest.raises(DataError, match="other data of the same shape"):
+        BayesianMF.from_posterior(fitted.posterior_, other, **known)

@@ -36,7 +36,7 @@ from bayesmf.report import (
 )
 from bayesmf.report.axes import Axis
 from bayesmf.report.gather import describe
-from bayesmf.report.markup import duration, embed, number, percent, places_for, tag, with_error
+from bayesmf.report.markup import embed, number, percent, places_for, tag, with_error
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -87,13 +87,12 @@ def ranking(rng: np.random.Generator) -> list[RankingRow]:
         found = {"GGGA": "recommended", "GGGW": "tie", "GGGU": "tie"}.get(model, "worse")
         row = RankingRow(
             model, kind, rank, error, 0.009 + 0.004 * rng.random() * (model != "GGGA"),
-            seconds=90 * rng.random() ** 3 + 0.4, status=found, folds=5,
+            behind=error / 0.71 - 1, status=found, folds=5,
         )  # fmt: skip
         if kind != "baseline":
             row = dataclasses.replace(
                 row,
                 log_density=-1.2 - error / 8,
-                log_density_error=0.011,
                 coverage=0.9 + 0.02 * rng.standard_normal(),
             )
         rows.append(row)
@@ -442,7 +441,6 @@ def test_numbers_are_short():
     assert with_error(0.71234, 0.0087, 3) == "0.712 \u00b1 0.009"
     assert with_error(2.0, None, 3) == "2.000" and with_error(2.0, 0.1, None) == "2.00"
     assert (percent(0.318), percent(0.9), percent(0.9, fixed=True)) == ("31.8 %", "90 %", "90.0 %")
-    assert [duration(x) for x in (0.5, 600, 9000)] == ["0.50 s", "10 min", "2.5 h"]
     assert embed({"a": "</script>&"}) == '{"a":"\\u003c/script\\u003e\\u0026"}'
     assert tag("p", "<", tag("b", "&"), hidden=True, id=None) == "<p hidden>&lt;<b>&amp;</b></p>"
 
@@ -540,25 +538,36 @@ def test_browser_loads_quietly(tab):
 
 def test_browser_sorts_by_click(tab):
     before = column(tab, 0)
-    times = head(tab, "Time")
-    assert aria_sort(times) is None
-    times.click()
-    assert aria_sort(times) == "ascending"
+    coverage = head(tab, "Coverage")
+    assert aria_sort(coverage) is None
+    coverage.click()
+    assert aria_sort(coverage) == "ascending"
     script = (
         "return [...document.querySelectorAll('#models tbody tr')]"
-        ".map(row => row.cells[8].dataset.value)"
+        ".map(row => row.cells[7].dataset.value)"
     )
-    seconds = tab.execute_script(script)
-    known = [float(s) for s in seconds if s]
-    assert known == sorted(known) and seconds[-1] == ""
+    shares = tab.execute_script(script)
+    known = [float(s) for s in shares if s]
+    assert known == sorted(known) and shares[-1] == ""
     assert column(tab, 0) != before and sorted(column(tab, 0)) == sorted(before)
-    times.click()
-    assert aria_sort(times) == "descending"
-    seconds = tab.execute_script(script)
-    assert [float(s) for s in seconds if s] == known[::-1] and seconds[-1] == ""
+    coverage.click()
+    assert aria_sort(coverage) == "descending"
+    shares = tab.execute_script(script)
+    assert [float(s) for s in shares if s] == known[::-1] and shares[-1] == ""
     head(tab, "Model").click()
-    assert aria_sort(times) is None
+    assert aria_sort(coverage) is None
     assert column(tab, 0) == sorted(before, key=str.casefold)
+
+
+def test_browser_shows_the_whole_ranking_on_a_desktop(tab):
+    resize(tab, 1280)
+    script = (
+        "document.querySelector('#models tbody tr .label').append(arguments[0]);"
+        "const box = document.querySelector('#models .scroll');"
+        "return [box.scrollWidth, box.clientWidth]"
+    )
+    needs, has = tab.execute_script(script, " + noise cols + limits + log1p + biases")
+    assert needs <= has
 
 
 def test_browser_sorts_by_keyboard(tab):
@@ -567,11 +576,11 @@ def test_browser_sorts_by_keyboard(tab):
     button = head(tab, "Rank")
     button.send_keys(Keys.ENTER)
     assert aria_sort(button) == "ascending"
-    ranks = column(tab, 3)
+    ranks = column(tab, 2)
     assert ranks[0] == "4" and ranks[-1] == "\u2013"
     button.send_keys(Keys.SPACE)
     assert aria_sort(button) == "descending"
-    assert column(tab, 3)[0] == "8" and column(tab, 3)[-1] == "\u2013"
+    assert column(tab, 2)[0] == "8" and column(tab, 2)[-1] == "\u2013"
 
 
 def test_browser_switches_layers(tab):

@@ -7,24 +7,41 @@ import sys
 from collections.abc import Sequence
 
 from bayesmf import __version__
-from bayesmf._errors import BayesmfError
+from bayesmf._errors import BayesmfError, DataError, ModelError
 from bayesmf.cli import compare, completion, fit, info, report, reproduce
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; returns 0, 2 for bad input, or 130 after Ctrl-C."""
+    """Run a command; returns 0, 1 for failures, 2 for bad input, or 130 after Ctrl-C.
+
+    Whatever goes wrong is told in one sentence; ``--debug`` shows where it happened.
+    """
     options = parser().parse_args(arguments)
     try:
         return options.run(options)
-    except BayesmfError as error:
-        print(f"bayesmf: {error}", file=sys.stderr)
-        return 2
     except KeyboardInterrupt:
-        print("bayesmf: interrupted; what was finished is kept.", file=sys.stderr)
+        more = "the same command goes on where it was" if options.resumes else "nothing was written"
+        print(f"bayesmf: interrupted; {more}.", file=sys.stderr)
         return 130
     except BrokenPipeError:  # the reader of our output has gone, as `head` does
         sys.stderr.close()
         return 0
+    except Exception as error:
+        if options.debug:
+            raise
+        print(f"bayesmf: {_sentence(error)}", file=sys.stderr)
+        return 2 if isinstance(error, (DataError, ModelError)) else 1
+
+
+def _sentence(error: Exception) -> str:
+    """What went wrong; of errors that are not ours, with a hint where to look."""
+    if isinstance(error, BayesmfError):
+        return str(error)
+    if isinstance(error, MemoryError):
+        return "the memory does not suffice; give a part of the data, or a lower rank."
+    what = " ".join(str(error).split()).rstrip(".")
+    kind = type(error).__name__
+    return f"{kind}{f': {what}' if what else ''}; repeat with --debug to see where that happened."
 
 
 def parser() -> argparse.ArgumentParser:

@@ -6,7 +6,7 @@ import argparse
 import math
 from typing import TYPE_CHECKING, Any
 
-from bayesmf._errors import DataError
+from bayesmf._errors import DataError, ModelError
 
 if TYPE_CHECKING:
     from bayesmf.data.observed import Array, ObservedMatrix
@@ -29,13 +29,11 @@ def limit(text: str) -> float | str:
 def with_errors(X: ObservedMatrix, asked: dict[str, Any]) -> ObservedMatrix:
     """The matrix with the errors or weights that were asked for, if any."""
     from bayesmf.data.errors import known_errors
-    from bayesmf.reading import read_matrix
 
     found = {}
     for name in ("errors", "weights"):
         if path := asked.get(name):
-            table = _refuse_limits(read_matrix(path, **_layout(path, asked)), path)
-            found[name] = _aligned(table, X, path)
+            found[name] = _aligned(_beside(path, asked), X, path)
     return known_errors(X, **found)
 
 
@@ -51,15 +49,7 @@ def limits(X: ObservedMatrix, asked: dict[str, Any]) -> dict[str, Any]:
 def _limits_of(X: ObservedMatrix, path: str, asked: dict[str, Any]) -> Array:
     import numpy as np
 
-    from bayesmf.reading import read_matrix
-
-    try:
-        table = read_matrix(path, **_layout(path, asked))
-    except DataError:
-        if not asked.get("long"):
-            raise
-        table = read_matrix(path)  # of a table of triples the limits of columns may be wide
-    _refuse_limits(table, path)
+    table = _beside(path, asked)
     if table.shape[0] == 1:
         _, j, values = table.triples()
         found = np.full(X.shape[1], np.nan)
@@ -68,16 +58,23 @@ def _limits_of(X: ObservedMatrix, path: str, asked: dict[str, Any]) -> Array:
     return _aligned(table, X, path).to_array()
 
 
-def _layout(path: str, asked: dict[str, Any]) -> dict[str, Any]:
-    """How a table is laid out: as the data are."""
-    from bayesmf.reading import TABLES, suffix_of
+def _beside(path: str, asked: dict[str, Any]) -> ObservedMatrix:
+    """A table beside the data, read as they are; if it cannot be, as though nothing was said.
 
-    if suffix_of(path) not in TABLES:
-        return {}
-    return {"long": asked.get("long"), "labels": asked.get("row_labels") or "auto"}
+    Beside a table of triples the limits of columns may be wide, for one.
+    """
+    from bayesmf.cli._reading import table_options
+    from bayesmf.reading import TABLES, read_matrix, suffix_of
 
-
-def _refuse_limits(table: ObservedMatrix, path: str) -> ObservedMatrix:
+    alike = suffix_of(path) in TABLES and suffix_of(asked.get("data") or path) == suffix_of(path)
+    options = table_options(asked) if alike else {}
+    try:
+        table = read_matrix(path, **options)
+    except (DataError, ModelError) as error:
+        try:
+            table = read_matrix(path)
+        except DataError:
+            raise error from None
     if table.bounds is not None:
         i, j, _ = (part[table.bounds.places][0] for part in table.triples())
         raise DataError(f"{path}: {table.cell_name(i, j)} is an interval; write one number.")

@@ -9,14 +9,13 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bayesmf.cli import _known
-from bayesmf.cli._tools import READING, command, positive, words
+from bayesmf.cli import _reading
+from bayesmf.cli._tools import command, positive, words
 
 if TYPE_CHECKING:
     from bayesmf.data.observed import ObservedMatrix
 
 
-_READ = [name[2:].replace("-", "_") for name in READING]
 _DECIDES = ("models", "by", "ranks", "folds", "budget", "scale", "transform", "seed")
 
 
@@ -35,11 +34,10 @@ def add(commands: Any) -> None:
         "Every prior, and every likelihood, noise and transformation that suits the data, runs a\n"
         "short chain; the best are judged on shared folds of the entries, their ranks chosen\n"
         "inside each, until a paired test says that they cannot win. Ctrl-C ends it with what is\n"
-        "known by then, and the same command goes on where it was.",
+        "known by then, and the same command goes on where it was.\n\n" + _reading.ABOUT,
+        resumes=True,
     )
-    parser.add_argument("data", metavar="DATA", help="a file, or the name of a known dataset")
-    for name, about in READING.items():
-        parser.add_argument(name, **about)
+    _reading.add(parser)
     parser.add_argument(
         "--models",
         type=words,
@@ -98,12 +96,10 @@ def _compare(options: argparse.Namespace) -> int:
     from bayesmf.comparison.compare import compare
     from bayesmf.comparison.entrants import read as read_names
     from bayesmf.data.inspection import inspect
-    from bayesmf.reading import read_matrix
 
     _asked(options)  # bad options are refused before the file is read
     read_names(options.models or [])
-    X = read_matrix(options.data, long=options.long, labels=options.row_labels)
-    X, limits = _known.with_errors(X, vars(options)), _known.limits(X, vars(options))
+    X, limits = _reading.read(options.data, vars(options))
     if not (options.quiet or options.json):
         print("\n".join([_read(X), *inspect(X)]))
     folder = Path(options.output or f"{Path(options.data).name.partition('.')[0]}-compare")
@@ -151,8 +147,8 @@ def _command(options: argparse.Namespace) -> str:
     """The command line that repeats the comparison."""
     import shlex
 
-    parts = ["bayesmf", "compare", options.data]
-    for name in (*_READ, *_DECIDES):
+    parts = ["bayesmf", "compare", options.data, *_reading.words(vars(options))]
+    for name in _DECIDES:
         value = getattr(options, name)
         if value not in (None, "auto"):
             text = ",".join(value) if isinstance(value, list) else str(value)
@@ -171,7 +167,7 @@ def _record(found: Any, options: argparse.Namespace, seconds: float) -> dict[str
     }  # fmt: skip
     return {
         "kind": "compare", "command": _command(options), "data": options.data,
-        **{name: getattr(options, name) for name in _READ}, "asked": _asked(options),
+        **_reading.asked(options), "asked": _asked(options),
         "shape": list(found.X.shape),
         "observed": found.X.n_observed, "best": best, "recommendation": found.recommendation,
         "ranking": plain, "excluded": found.excluded, "notes": found.notes, "seconds": seconds,
@@ -187,13 +183,13 @@ def _plain(row: Any) -> dict[str, Any]:
 
 
 def _write(found: Any, folder: Path, options: argparse.Namespace, seconds: float) -> list[Path]:
-    from bayesmf._files import write_json, write_table
+    from bayesmf._files import sealed, write_json, write_table
 
     rows = [tuple(standing) for standing in found.standings]
     written = write_table(folder, "ranking", found.standings[0]._fields, rows)
     if columns := found.columns():
         written += write_table(folder, "columns", columns[0]._fields, [tuple(c) for c in columns])
-    write_json(folder / "run.json", _record(found, options, seconds))
+    write_json(folder / "run.json", sealed(_record(found, options, seconds)))
     written.append(folder / "run.json")
     if not options.no_report:
         title = f"Which model for {Path(options.data).name}"
@@ -203,11 +199,15 @@ def _write(found: Any, folder: Path, options: argparse.Namespace, seconds: float
 
 
 def _print(found: Any) -> None:
-    print(f"{'model':31}{'rank':>5}{'folds':>6}{'error':>11} +- {'':7}{'log density':>12}"
-          f"{'90 %':>7}  verdict")  # fmt: skip
+    print(
+        f"{'model':31}{'rank':>5}{'folds':>6}{'error':>11} +- {'':7}{'above best':>10}"
+        f"{'log density':>12}{'90 %':>7}  verdict"
+    )
     for s in found.standings:
-        print(f"{s.model:31}{s.rank:5}{s.folds:6}{s.mse:11.5g} +- {s.mse_error:<7.2g}"
-              f"{s.log_density:12.4f}{s.coverage:7.1%}  {s.status}".replace("nan%", "   -")
-              .replace("nan", "  -"))  # fmt: skip
+        line = (
+            f"{s.model:31}{s.rank:5}{s.folds:6}{s.mse:11.5g} +- {s.mse_error:<7.2g}"
+            f"{s.behind:10.1%}{s.log_density:12.4f}{s.coverage:7.1%}  {s.status}"
+        )
+        print(line.replace("nan%", "   -").replace("nan", "  -"))
     for model, why in found.excluded.items():
         print(f"{model:31}left out: {why}")

@@ -3,35 +3,38 @@
 from __future__ import annotations
 
 import argparse
-import csv
 import json
 import math
 import os
 import re
-import shutil
 import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bayesmf._errors import ConvergenceWarning, DataError, ModelError, nearest
-from bayesmf.cli import _found, _known
-from bayesmf.cli._tools import READING, command, positive
+from bayesmf._files import replacing_folder, restore, sealed, writing
+from bayesmf.cli import _found, _known, _reading, _tables
+from bayesmf.cli._tools import command, positive
 
 if TYPE_CHECKING:
     from bayesmf.data.observed import Array, ObservedMatrix
     from bayesmf.estimators import BayesianMF
     from bayesmf.posterior.diagnostics import Summary
 
-FILES = ("completed.csv", "std.csv", "lower.csv", "upper.csv", "posterior.nc", "run.json")
-_WRITTEN = (*FILES[:4], *_found.NOISE_FILES.values(), *FILES[4:])  # in order, all that may be there
-# Cells of a spreadsheet that begin like this are taken for formulas; negative numbers are not.
-_FORMULA = re.compile(r"[=+@\t]|-(?!\d+\.?\d*$)")
-_EXAMPLES = """\
+FILES = (
+    "completed.csv", "std.csv", "lower.csv", "upper.csv", "filled.csv", "posterior.nc", "run.json",
+)  # fmt: skip
+_PLAIN = "posterior.npz"  # where NetCDF files cannot be written
+# In order, all that may be there.
+_WRITTEN = (
+    *FILES[:4], *_found.NOISE_FILES.values(), FILES[4], "completed.xlsx", FILES[5], _PLAIN, FILES[6]
+)  # fmt: skip
+_EXAMPLES = f"""\
 Examples:
   bayesmf fit drugs.csv
   bayesmf fit ratings.csv --long user,item,rating --model GGGA --rank 10 --biases
@@ -40,11 +43,8 @@ Examples:
   bayesmf fit ic50.csv --upper 8 --noise cols
   bayesmf fit rates.csv --errors standard-errors.csv
   bayesmf fit stars.csv --model OGGW --biases
-
-DATA is a wide table with labels in its first row and first column (.csv, .tsv, .txt, also with
-.gz, or .parquet), a table of triples (--long), .npy, .npz, .mtx, or a name that bayesmf datasets
-lists. Empty cells, NA and NaN are missing; in sparse files the stored entries are observed.
-In tables of text >8, 8+, <0.05 and [2, 4] are values that lie there or farther, or between.
+  bayesmf fit export.xlsx --sheet Results --skip 2 --drop sex,Total --missing=-999
+  bayesmf fit grades.xlsx --clip 1,6 --mark '*'
 
 The first letter of a model is its likelihood: G normal noise, T Student-t (outliers), O ordered
 categories, P and N counts, B zeros and ones; bayesmf models lists which go with which priors.
@@ -53,10 +53,14 @@ categories, P and N counts, B zeros and ones; bayesmf models lists which go with
 
 The folder gets completed.csv (gaps filled with posterior means, observed cells unchanged), std.csv
 (predictive standard deviations, noise included), lower.csv and upper.csv (central predictive
-intervals), noise_rows.csv and noise_cols.csv (if they have their own), posterior.nc (all draws;
-needs bayesmf[arviz]) and run.json (how it was made). Predictions are of what would be reported,
-never beyond a limit. In the CSV files a quote is put before labels that a spreadsheet would
-take for a formula."""
+intervals), filled.csv (the gaps alone, a line for each, with a flag where a value lies outside
+what was observed of its column), noise_rows.csv and noise_cols.csv (if they have their own),
+completed.xlsx (--excel), posterior.nc (all draws; posterior.npz without bayesmf[arviz]) and
+run.json (how it was made). Tables are written as the data were: corner, order, separators, decimal
+marks. Predictions are of what would be reported, never beyond a limit. A quote is put before labels
+that a spreadsheet would take for a formula.
+
+{_reading.ABOUT}"""
 
 
 def _whole(least: int, *others: int) -> Callable[[str], int]:
@@ -84,6 +88,19 @@ def _share(text: str) -> float:
     raise argparse.ArgumentTypeError(f"must lie between 0 and 1, not {text!r}")
 
 
+def _clip(text: str) -> str | tuple[float | None, float | None]:
+    """Ends to which values are clipped."""
+    ends = [end.strip() for end in text.split(",")]
+    with suppress(ValueError):
+        if text == "observed":
+            return text
+        if len(ends) == 2 and any(ends):
+            low, high = (float(end) if end else None for end in ends)
+            if low is None or high is None or low < high:
+                return low, high
+    raise argparse.ArgumentTypeError(f"must be like 0,100 or 0, or observed, not {text!r}")
+
+
 def _setting(text: str) -> tuple[str, Any]:
     """A hyperparameter and its value: a number or list as in JSON, none, or a word."""
     name, equals, value = (part.strip() for part in text.partition("="))
@@ -109,8 +126,6 @@ def _transform(text: str) -> str | dict[str, str]:
 
 # fmt: off
 _OPTIONS: dict[str, dict[str, Any]] = {
-    "--long": READING["--long"],
-    "--row-labels": READING["--row-labels"],
     "--model": {"default": "auto", "help":
         "see bayesmf models; auto: normal factors (GGGW) with biases, and noise of each column or "
         "of rows and columns, whichever predicts better (default: auto)"},
@@ -137,13 +152,17 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "--noise": {"choices": _known.NOISE, "help":
         "whether all cells have the same noise, or each row, each column or both their own "
         "(default: as the model says)"},
-    "--errors": READING["--errors"],
-    "--weights": READING["--weights"],
-    "--lower": READING["--lower"],
-    "--upper": READING["--upper"],
     "--set": {"type": _setting, "action": "append", "default": [], "metavar": "NAME=VALUE", "help":
         "a hyperparameter, such as lambda=0.1; may be repeated"},
     "--level": {"type": _share, "default": 0.9, "help": "of the intervals (default: 0.9)"},
+    "--clip": {"type": _clip, "metavar": "LOW,HIGH", "help":
+        "keep values and intervals between these, of which one may be empty as in 0, or inside "
+        "what was observed of each column: observed"},
+    "--mark": {"default": "", "metavar": "TEXT", "help":
+        "put this behind values of completed.csv that were filled in, as in '*'"},
+    "--excel": {"action": argparse.BooleanOptionalAction, "help":
+        "write completed.xlsx too, with filled cells coloured; needs bayesmf[excel] (default: if "
+        "the data are an Excel file)"},
     "--jobs": {"type": _whole(1, -1), "default": -1, "metavar": "N", "help":
         "threads; -1 is all cores (default: -1)"},
     "--output": {"metavar": "FOLDER", "help": "where files go (default: name of the data -fit)"},
@@ -158,38 +177,42 @@ def add(commands: Any) -> None:
     """Add the commands of this module."""
     text = "fill the gaps of a matrix, with the uncertainty of every cell"
     parser = command(commands, "fit", _fit, text, _EXAMPLES)
-    parser.add_argument("data", metavar="DATA", help="a file, or the name of a dataset")
+    _reading.add(parser)
     for name, about in _OPTIONS.items():
         parser.add_argument(name, **about)
 
 
 def _fit(options: argparse.Namespace) -> int:
-    from bayesmf.reading import read_matrix
+    from bayesmf.reading import EXCEL, suffix_of
 
     if options.seed is None:
         options.seed = int.from_bytes(os.urandom(4))
     options.output = options.output or f"{Path(options.data.removesuffix('.gz')).stem}-fit"
-    with _told(options.output):
+    with writing(options.output):
         target = Path(options.output).resolve()
+        restore(target)
         _check_target(target, options.output, options.force)
     changes = _changes(options)
     begin = time.perf_counter()
-    X = read_matrix(options.data, long=options.long, labels=options.row_labels)
-    X, limits = _known.with_errors(X, vars(options)), _known.limits(X, vars(options))
-    with _told(options.output), _new_folder(target, options.output, options.force) as folder:
+    X, limits = _reading.read(options.data, vars(options))
+    options.excel = suffix_of(options.data) in EXCEL if options.excel is None else options.excel
+    if options.excel:
+        _tables.check_excel(X)
+    with writing(options.output), replacing_folder(target) as folder:
         estimator = _sample(options, X, changes, limits)
-        means = _write_tables(folder, X, estimator, options.level)
+        means, left_out = _write_tables(folder, X, estimator, options)
         _write_noise(folder, X, estimator, options.level)
         record = _record(options, X, estimator, changes)
         record["fit_mse"] = float(((means - X.rows.values) ** 2).mean())
         seen = (estimator.units_.forward(x, X.triples()[:2]) for x in (means, X.rows.values))
         record["fit_in_scales"] = float(((next(seen) - next(seen)) ** 2).mean() ** 0.5)
-        record["notes"] += _save(folder / "posterior.nc", estimator)
+        record["notes"] += [*left_out, *_save(folder, estimator)]
         names = (name for name in _WRITTEN[:-1] if (folder / name).exists())
         record["files"] = [*names, "run.json"]
         record["seconds"]["all"] = time.perf_counter() - begin
-        text = json.dumps(record, indent=1, allow_nan=False)
+        text = json.dumps(sealed(record), indent=1, allow_nan=False)
         (folder / "run.json").write_text(text + "\n", encoding="utf-8")
+        _check_target(target, options.output, options.force)  # again: sampling takes its time
     if options.json:
         print(text)
     elif not options.quiet:
@@ -248,16 +271,6 @@ def _sample(
             raise DataError(f"{size} does not fit into memory; fit a part of it.") from None
 
 
-@contextmanager
-def _told(shown: str) -> Iterator[None]:
-    """Say in one sentence that a folder cannot be written, if so."""
-    try:
-        yield
-    except OSError as error:
-        why = error.strerror or error
-        raise DataError(f"The folder {shown} cannot be written ({why}); name another.") from None
-
-
 def _check_target(target: Path, shown: str, force: bool) -> None:
     """Refuse a folder that holds anything, unless it is all of an earlier fit and may go."""
     if Path.cwd().is_relative_to(target):
@@ -277,56 +290,37 @@ def _check_target(target: Path, shown: str, force: bool) -> None:
         )
 
 
-@contextmanager
-def _new_folder(target: Path, shown: str, force: bool) -> Iterator[Path]:
-    """Yield a folder to write to; it takes the place of ``target`` if nothing goes wrong."""
-    missing = [folder for folder in target.parents if not folder.exists()]
-    partial, old = (target.with_name(f".{target.name}.{os.getpid()}.{x}") for x in ("part", "old"))
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        partial.mkdir()
-        yield partial
-        _check_target(target, shown, force)  # again: sampling takes its time
-        if target.exists():
-            target.rename(old)
-        try:
-            partial.rename(target)
-        except OSError:
-            if old.exists():
-                old.rename(target)
-            raise
-    except BaseException:
-        shutil.rmtree(partial, ignore_errors=True)
-        for folder in missing:
-            with suppress(OSError):  # somebody else uses it by now
-                folder.rmdir()
-        raise
-    shutil.rmtree(old, ignore_errors=True)
-
-
-def _write_tables(folder: Path, X: ObservedMatrix, estimator: BayesianMF, level: float) -> Array:
-    """Write the tables; returns the predictions at the observed cells."""
+def _write_tables(
+    folder: Path, X: ObservedMatrix, estimator: BayesianMF, options: argparse.Namespace
+) -> tuple[Array, list[str]]:
+    """Write the tables; returns predictions at the observed cells, and what was left out."""
     import numpy as np
 
-    tail = (1 - level) / 2
+    from bayesmf.data.ranges import clip_ends
+    from bayesmf.posterior.filled import filled
+
+    tail = (1 - options.level) / 2
     mean, std, (lower, upper) = estimator.predict(return_std=True, quantiles=[tail, 1 - tail])
-    nothing = np.full(X.shape, np.nan)
-    _write_table(folder / "completed.csv", X, mean, X.to_array())
-    for name, table in (("std", std), ("lower", lower), ("upper", upper)):
-        _write_table(folder / f"{name}.csv", X, table, nothing)
-    return mean[X.triples()[:2]]
-
-
-def _write_table(path: Path, X: ObservedMatrix, table: Array, observed: Array) -> None:
-    """A table with labels: what was observed to the last digit, the rest to the eighth."""
-    rows, cols = ([_harmless(label) for label in side] for side in X.names())
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["", *cols])
-        for label, values, seen in zip(rows, table, observed, strict=True):
-            pairs = zip(values.tolist(), seen.tolist(), strict=True)
-            cells = [f"{v:.8g}" if math.isnan(x) else repr(x).removesuffix(".0") for v, x in pairs]
-            writer.writerow([label, *cells])
+    ends = clip_ends(options.clip, X)
+    gaps = filled(X, mean, std, (lower, upper), ends)
+    means = mean[X.triples()[:2]]
+    if ends is not None:
+        mean, lower, upper = (np.clip(table, *ends) for table in (mean, lower, upper))
+    tables = {"completed": mean, "std": std, "lower": lower, "upper": upper}
+    for name, table in tables.items():
+        shown = _tables.shown(X) if name == "completed" else None
+        mark = options.mark if name == "completed" else ""
+        _tables.write_wide(folder / f"{name}.csv", X, table, shown, mark)
+    notes = []
+    if gaps.row.size <= _tables.LONGEST:
+        _tables.write_long(
+            folder / "filled.csv", X, gaps._fields, (column.tolist() for column in gaps)
+        )
+    else:
+        notes.append(f"filled.csv was left out: it would have {gaps.row.size} lines.")
+    if options.excel:
+        _tables.write_excel(folder / "completed.xlsx", X, tables, gaps)
+    return means, notes
 
 
 def _write_noise(folder: Path, X: ObservedMatrix, estimator: BayesianMF, level: float) -> None:
@@ -337,29 +331,22 @@ def _write_noise(folder: Path, X: ObservedMatrix, estimator: BayesianMF, level: 
     for interval, labels, name in zip(
         (noise.rows, noise.cols), X.names(), _found.NOISE_FILES.values(), strict=True
     ):
-        if interval is None:
-            continue
-        with (folder / name).open("w", encoding="utf-8", newline="") as file:
-            writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(["label", *interval._fields])
-            for label, *numbers in zip(labels, *interval, strict=True):
-                writer.writerow([_harmless(label), *(f"{number:.8g}" for number in numbers)])
+        if interval is not None:
+            columns = [labels, *(numbers.tolist() for numbers in interval)]
+            _tables.write_long(folder / name, X, ["label", *interval._fields], columns)
 
 
-def _harmless(label: str) -> str:
-    """A label that no spreadsheet takes for a formula: a quote is put before those it would."""
-    return f"'{label}" if _FORMULA.match(label) else label
-
-
-def _save(path: Path, estimator: BayesianMF) -> list[str]:
+def _save(folder: Path, estimator: BayesianMF) -> list[str]:
     """Write all draws; returns what there is to say about that."""
+    name = FILES[5]
     try:
-        estimator.posterior_.save(path)
-    except ModelError as error:  # an optional package is absent
-        return [f"posterior.nc was not written: {error}."]
+        estimator.posterior_.save(folder / name)
+    except ModelError:  # an optional package is absent
+        name = _PLAIN
+        estimator.posterior_.save(folder / name)
     if not estimator.units_.changed:
         return []
-    return ["posterior.nc has the units of the model, not those of the data."]
+    return [f"{name} has the units of the model, not those of the data."]
 
 
 def _record(
@@ -372,8 +359,8 @@ def _record(
     settings = posterior.settings
     likelihood = posterior.model.likelihood
     asked = (
-        "seed", "biases", "noise", "errors", "weights", "lower", "upper", "transform", "until",
-        "level", "output", "long", "row_labels",
+        "seed", "biases", "noise", "transform", "until", "level", "clip", "output",
+        *_reading.NAMES,
     )  # fmt: skip
     units = estimator.units_
     record = {
@@ -393,23 +380,11 @@ def _record(
         "found": _found.found(estimator, X, options.level),
         "train_mse": float(posterior.train_mse[:, settings["burn_in"] :].mean()),
         "interrupted": posterior.interrupted,
-        "notes": [*_notes(options, X), *estimator.notes_],
+        "notes": estimator.notes_,
         "diagnosis": _diagnosis(estimator.summary()), "versions": versions(),
         "seconds": {"sampling": float(posterior.seconds.sum())},
     }  # fmt: skip
     return _plain(record)
-
-
-def _notes(options: argparse.Namespace, X: ObservedMatrix) -> Iterator[str]:
-    """What is odd about the file, besides what the estimator says of the data."""
-    from bayesmf.reading import TABLES, suffix_of
-
-    wide = suffix_of(options.data) in TABLES and options.long is None
-    if wide and X.row_labels is None and options.row_labels == "auto" and X.col_labels is not None:
-        yield (
-            f"The first column, {X.col_labels[0]!r}, holds numbers only and was read as values; "
-            "--row-labels yes makes it labels."
-        )
 
 
 def _diagnosis(summary: Summary) -> dict[str, Any]:

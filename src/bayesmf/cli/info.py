@@ -13,7 +13,8 @@ from typing import Any
 from bayesmf.cli._tools import command
 
 _OPTIONAL = {
-    "pandas": "tables", "pyarrow": "Parquet files", "xarray": "saving posteriors",
+    "pandas": "tables", "pyarrow": "Parquet files", "openpyxl": "Excel files",
+    "xarray": "saving posteriors",
     "h5netcdf": "saving posteriors", "pooch": "downloads", "matplotlib": "figures",
     "distributed": "Dask clusters",
 }  # fmt: skip

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 from typing import Any
 
 from bayesmf._errors import DataError
+from bayesmf._files import unsealed
+from bayesmf.cli import _reading
 from bayesmf.cli._tools import command
+
+# What of a record a page cannot do without.
+_NEEDED = {"fit": ("data", "fingerprint", "center"), "compare": ("data", "asked", "command")}
 
 
 def add(commands: Any) -> None:
@@ -31,19 +35,15 @@ def add(commands: Any) -> None:
 
 
 def _report(options: argparse.Namespace) -> int:
-    from bayesmf.cli._known import with_errors
-    from bayesmf.reading import read_matrix
-
     folder = Path(options.run_folder)
     record = _record(folder)
     data = options.data or record["data"]
-    X = read_matrix(data, long=record.get("long"), labels=record.get("row_labels") or "auto")
-    X = with_errors(X, record)
+    X, limits = _reading.read(data, record)
     path = Path(options.output) if options.output else folder / "report.html"
     if record["kind"] == "fit":
         _of_fit(folder, record, X, path, Path(data).name)
     else:
-        _of_comparison(folder, record, X, path, Path(data).name)
+        _of_comparison(folder, record, X, limits, path, Path(data).name)
     if not options.quiet:
         print(path)
     return 0
@@ -51,8 +51,8 @@ def _report(options: argparse.Namespace) -> int:
 
 def _record(folder: Path) -> dict[str, Any]:
     try:
-        record = json.loads((folder / "run.json").read_text(encoding="utf-8"))
-        assert record["kind"] in ("fit", "compare")
+        record = unsealed((folder / "run.json").read_text(encoding="utf-8"))
+        assert set(_NEEDED[record["kind"]]) <= set(record)
     except (OSError, ValueError, KeyError, TypeError, AssertionError):
         raise DataError(
             f"{folder} is not a folder that bayesmf fit or compare has written: its run.json is "
@@ -68,17 +68,20 @@ def _of_fit(folder: Path, record: dict[str, Any], X: Any, path: Path, name: str)
 
     if X.fingerprint() != record["fingerprint"]:
         raise DataError(f"The data in {name} are not those of the run in {folder}; give --data.")
-    posterior = Posterior.load(folder / "posterior.nc")
+    files = [path for path in (folder / "posterior.nc", folder / "posterior.npz") if path.exists()]
+    if not files:
+        raise DataError(f"{folder} has lost its posterior.nc; fit again to get one.")
+    posterior = Posterior.load(files[0])
     mf = BayesianMF.from_posterior(
         posterior, X, record["center"], record.get("scale", "none"), record.get("transform")
     )
     write_fit(mf, X, path, f"{name}, filled in", command=record.get("command", ""))
 
 
-def _of_comparison(folder: Path, record: dict[str, Any], X: Any, path: Path, name: str) -> None:
-    from bayesmf.cli._known import limits
+def _of_comparison(
+    folder: Path, record: dict[str, Any], X: Any, limits: dict[str, Any], path: Path, name: str
+) -> None:
     from bayesmf.comparison.compare import compare
 
-    asked = record["asked"] | limits(X, record)
-    found = compare(X, **asked, store=folder / "trials", n_jobs=-1)
+    found = compare(X, **record["asked"], **limits, store=folder / "trials", n_jobs=-1)
     found.report(path, f"Which model for {name}", command=record["command"])

@@ -42,7 +42,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
 def add(commands: Any) -> None:
     """Add the commands of this module."""
     text = "re-run the study: all experiments, tables and figures"
-    parser = command(commands, "reproduce", _reproduce, text, _EXAMPLES)
+    parser = command(commands, "reproduce", _reproduce, text, _EXAMPLES, resumes=True)
     for name, about in _OPTIONS.items():
         parser.add_argument(name, **about)
 

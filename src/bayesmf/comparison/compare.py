@@ -248,7 +248,7 @@ class Comparison:
         self._best = order[0][1]
         self._baselines = sorted(others, key=lambda lane: lane.score("error"))
         self.standings = [standing for standing, _ in order]
-        for standing, _ in standings(others, "error") if others else ():
+        for standing, _ in standings(others, "error", self._best) if others else ():
             worse = standing.mse > order[0][0].mse
             status = "baseline" if worse else "better baseline"
             self.standings.append(standing._replace(status=status))

@@ -18,7 +18,7 @@ from bayesmf.data.inspection import RATINGS, heaps
 from bayesmf.data.observed import ObservedMatrix
 from bayesmf.data.units import fit_units
 from bayesmf.model.model import Model
-from bayesmf.model.presets import COUNTS, PRESETS, as_model
+from bayesmf.model.presets import COUNTS, NONNEGATIVE, PRESETS, REAL, SEMI, as_model
 
 BASELINES = ALL_BASELINES[:-1]  # those that a model should beat
 BASE = "GGGW"  # the priors with which likelihoods are tried
@@ -70,13 +70,10 @@ def group(name: str, own: Models) -> str:
     """The group of the table in which a model stands; baselines have one of their own."""
     if name in BASELINES:
         return "baseline"
-    if name in own:
-        model = own[name]
-        if model.likelihood.counts:
-            return COUNTS
-        name = {0: "GGG", 1: "GEG", 2: "GEE"}[sum(model.nonnegative)]
-    row = PRESETS.get(name) or PRESETS.get(f"G{name[1:]}") or PRESETS[f"P{name[1:]}"]
-    return row.group
+    model = own[name] if name in own else as_model(name, None)
+    if model.likelihood.counts:
+        return COUNTS
+    return (REAL, SEMI, NONNEGATIVE)[sum(model.nonnegative)]
 
 
 def read(asked: Sequence[str | Model]) -> tuple[list[Entrant], dict[str, Model]]:

@@ -62,7 +62,7 @@ def _row(standing: Standing, found: Comparison) -> RankingRow:
     kind = _KINDS[group(standing.model.partition(" + ")[0], found._own)]
     numbers = {
         field: None if np.isnan(value) or np.isinf(value) else value
-        for field in ("mse", "mse_error", "log_density", "log_density_error", "coverage", "seconds")
+        for field in ("mse", "mse_error", "behind", "log_density", "coverage")
         for value in [getattr(standing, field)]
     }
     known = ("recommended", "tie", "worse", "stopped early")

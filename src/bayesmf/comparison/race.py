@@ -42,6 +42,7 @@ class Standing(NamedTuple):
     folds: int
     mse: float
     mse_error: float
+    behind: float  # by how much its error is larger than that of the best on the same folds: 0.01
     log_density: float
     log_density_error: float
     coverage: float  # of the 90 % interval
@@ -241,16 +242,21 @@ def is_worse(lane: Lane, best: Lane, by: str) -> bool:
     return bool(gap.mean() > limit * standard_error(gap))
 
 
-def standings(lanes: Sequence[Lane], by: str) -> list[tuple[Standing, Lane]]:
-    """All models, the best first; those that ran all folds before those that were stopped."""
+def standings(
+    lanes: Sequence[Lane], by: str, best: Lane | None = None
+) -> list[tuple[Standing, Lane]]:
+    """All models, the best first; those that ran all folds before those that were stopped.
+
+    ``best`` is the one to compare them with, if it is not one of them.
+    """
     folds = max(len(lane.results) for lane in lanes)
     whole = [lane for lane in lanes if len(lane.results) == folds and not lane.trial.short]
-    best = _best(whole, by)
+    best = best or _best(whole, by)
     order = sorted(
         lanes,
         key=lambda lane: (lane is not best, lane not in whole, lane.trial.short, lane.score(by)),
     )
-    return [(_standing(lane, _status(lane, best, lane in whole, by)), lane) for lane in order]
+    return [(_standing(lane, best, _status(lane, best, lane in whole, by)), lane) for lane in order]
 
 
 def _best(lanes: Sequence[Lane], by: str) -> Lane:
@@ -281,11 +287,13 @@ def _status(lane: Lane, best: Lane, whole: bool, by: str) -> str:
     return "worse" if absurd or is_worse(lane, best, by) else "tie"
 
 
-def _standing(lane: Lane, status: str) -> Standing:
+def _standing(lane: Lane, best: Lane, status: str) -> Standing:
     errors, densities = lane.errors, lane.densities
+    same = float(best.errors[: len(errors)].mean())
     covered = [r["covered"][LEVELS.index(0.9)] for r in lane.results if "covered" in r]
     return Standing(
         lane.trial.name, len(errors), float(errors.mean()), standard_error(errors),
+        float(errors.mean()) / same - 1 if same > 0 else float("nan"),
         float(densities.mean()), standard_error(densities),
         float(np.mean(covered)) if covered else float("nan"), lane.rank(), lane.seconds, status,
     )  # fmt: skip

@@ -1,8 +1,9 @@
 """Log predictive probabilities of values as they are recorded.
 
-Values that were rounded stand for all that round to them. Their probability under a continuous law
-is that of the interval; its density would reward a law for spikes at values that are repeated, and
-could not be compared with the probabilities of counts and categories.
+Values that were rounded stand for all that round to them, and those at a limit for all beyond it.
+Their probability under a continuous law is that of the interval; its density would reward a law for
+spikes at values that are repeated, and could not be compared with the probabilities of counts,
+categories and limits.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
+from bayesmf.comparison.entrants import Ends, as_limit
 from bayesmf.data.observed import ObservedMatrix
 from bayesmf.likelihoods.laws import Law, NormalLaw, ReportedLaw
 from bayesmf.likelihoods.mapped import MappedLaw
@@ -38,27 +40,47 @@ def log_recorded(
     cells: tuple[Array, Array],
     values: Array,
     step: float | None,
+    ends: Ends = (None, None),
     weights: Array | None = None,
 ) -> Array:
-    """Log probabilities of the values, rounded to a step; log densities if there is none.
+    """Log probabilities of the values, rounded to a step or at an end; log densities of the rest.
 
-    ``weights`` are inverse squares of the values' known errors.
+    ``ends`` are those of the range at which values heap; ``weights`` are inverse squares of the
+    values' known errors.
     """
-    if step is None:
-        return predictive.log_density(cells, values, weights)
+    low, high = _interval(values, cells[1], step, ends)
+    point = low == high
+    found = np.empty(values.size)
+    given = None if weights is None else weights[point]
+    found[point] = predictive.log_density(_at(cells, point), values[point], given)
     if weights is not None and predictive.units is not None:
         weights = weights * predictive.units.size(cells) ** 2
-    found = np.empty(values.size)
+    places = np.flatnonzero(~point)
     size = max(1, _NUMBERS // predictive.U.shape[0])
-    for a in range(0, values.size, size):
-        part = slice(a, a + size)
-        some = cells[0][part], cells[1][part]
+    for a in range(0, places.size, size):
+        part = places[a : a + size]
+        some = _at(cells, part)
         given = None if weights is None else weights[part]
         law = predictive.law(predictive.means(some), some, given)
-        own = values[part]
-        terms = _log_between(law, own - 0.5 * step, own + 0.5 * step, own)
+        terms = _log_between(law, low[part], high[part], values[part])
         found[part] = special.logsumexp(terms, axis=0) - np.log(len(terms))
     return found
+
+
+def _at(cells: tuple[Array, Array], chosen: Array) -> tuple[Array, Array]:
+    return cells[0][chosen], cells[1][chosen]
+
+
+def _interval(values: Array, cols: Array, step: float | None, ends: Ends) -> tuple[Array, Array]:
+    """Between what the values lie for which these stand; both are one where it is the value."""
+    half = 0.5 * (step or 0.0)
+    low, high = values - half, values + half
+    for end, side, beyond, far in (
+        (ends[0], low, np.less_equal, -np.inf), (ends[1], high, np.greater_equal, np.inf),
+    ):  # fmt: skip
+        if (limit := as_limit(end)) is not None:
+            side[beyond(values, limit[cols] if isinstance(limit, np.ndarray) else limit)] = far
+    return low, high
 
 
 def _log_between(law: Law, low: Any, high: Any, values: Any) -> Array:
@@ -66,7 +88,7 @@ def _log_between(law: Law, low: Any, high: Any, values: Any) -> Array:
     if isinstance(law, MappedLaw):
         with np.errstate(invalid="ignore", divide="ignore"):
             low, high, values = (law.units.forward(x, law.cells) for x in (low, high, values))
-        return _log_between(law.inner, np.nan_to_num(low, nan=-np.inf), high, values)
+        return _log_between(law.inner, np.where(np.isnan(low), -np.inf, low), high, values)
     if isinstance(law, ReportedLaw):
         low = np.where(values <= law.lower, -np.inf, low)
         high = np.where(values >= law.upper, np.inf, high)

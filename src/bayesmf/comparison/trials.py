@@ -180,7 +180,8 @@ def _judge(
     """Errors, and what else a posterior tells, of the entries left out.
 
     Intervals are those of a new measurement, whose error is not known; so where the errors of
-    entries are, nothing is said about coverage.
+    entries are, nothing is said about coverage. Where single values have a probability, as heaps
+    and counts do, an interval that ends at one holds it by chance, with what is left of the level.
     """
     seed, size = np.random.SeedSequence([trial.seed, trial.fold, rank, 1]), by_column[test[1]]
     cells, values = (test[0], test[1]), test[2]
@@ -196,7 +197,7 @@ def _judge(
     predictive = Predictive.of(posterior, units=units, seed=(trial.seed,))
     means = expected(posterior, cells, units)
     squares = ((values - means) / size) ** 2
-    densities = log_recorded(predictive, cells, values, trial.step, weights)
+    densities = log_recorded(predictive, cells, values, trial.step, trial.ends, weights)
     found = {
         "mse": float(squares.mean()), "squares": _by_group(squares),
         "log_density": float(densities.mean()), "densities": _by_group(densities),
@@ -204,7 +205,8 @@ def _judge(
     if trial.short or weights is not None:
         return found
     below, to = predictive.shares(cells, values)
-    inside = np.maximum(2 * below - 1, 1 - 2 * to) <= np.array(LEVELS)[:, None]
+    at = np.random.default_rng([trial.seed, trial.fold]).uniform(below, to)
+    inside = np.abs(2 * at - 1) <= np.array(LEVELS)[:, None]
     if train.shape[1] <= WIDEST:
         held = inside[LEVELS.index(0.9)]
         found["columns"] = _by_column(test[1], train.shape[1], values, means, held)

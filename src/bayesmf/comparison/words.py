@@ -93,8 +93,10 @@ def _columns(found: Comparison) -> str:
     if not poor:
         return ""
     names = listed([repr(column.column) for column in poor[:WORST]])
-    some = f"{len(poor)} columns, such as {names}, are" if len(poor) > 1 else f"Column {names} is"
-    return f"{some} predicted hardly better than by an average of its own."
+    hardly = "predicted hardly better than by"
+    if len(poor) == 1:
+        return f"Column {names} is {hardly} its own average."
+    return f"{len(poor)} columns, such as {names}, are {hardly} their averages."
 
 
 def listed(words: Sequence[str]) -> str:

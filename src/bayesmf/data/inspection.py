@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +14,10 @@ RATINGS = 10  # different values, up to which a heap at an end is nothing specia
 UNIT = 0.1, 300.0  # standard deviations that the default priors suit
 FEW = 3  # entries below which a row tells little
 WIDE = 1.2  # orders of magnitude of a typical column, from which on logarithms are proposed
+SUMMARIES = {
+    "total", "totals", "grand total", "subtotal", "sum", "mean", "average", "avg", "median", "sd",
+    "std", "std dev", "standard deviation", "min", "max", "minimum", "maximum", "count", "n",
+}  # fmt: skip
 NEARLY = 0.9  # of the range from 0 to 1, or to 100, that values fill if it is theirs
 
 
@@ -61,7 +66,8 @@ def inspect(
     ``scaled`` whether columns are brought to one scale.
     """
     values = X.rows.values
-    notes = [*empty_lines(X), *codes(X), *_counters(X)]
+    notes = [] if X.origin is None else [*X.origin.notes]
+    notes += [*empty_lines(X), *codes(X), *_counters(X), *_summaries(X)]
     if limits and X.bounds is None:
         notes += _limits(X)
     if transforms and X.bounds is None:
@@ -101,7 +107,8 @@ def codes(X: ObservedMatrix) -> list[str]:
         if np.mean([_isolated(X.cols, j, end) for j in columns]) > 0.5:
             found.append(
                 f"{end:g} occurs {where.sum()} times, far from all other values: if it stands for "
-                "missing, make these cells empty."
+                f"missing, make these cells empty, or read the file with missing={end:g} "
+                f"(--missing={end:g})."
             )
     return found
 
@@ -123,6 +130,19 @@ def _counters(X: ObservedMatrix) -> list[str]:
             found.append(
                 f"Column {name!r} counts the rows: if it is an id, make it a label or leave it out."
             )
+    return found
+
+
+def _summaries(X: ObservedMatrix) -> list[str]:
+    """Last rows and columns whose labels say that they sum others up."""
+    found = []
+    for side, labels in (("Row", X.row_labels), ("Column", X.col_labels)):
+        for label in () if labels is None else labels[1:][-FEW:]:
+            if str(label).strip(" :.").casefold() in SUMMARIES:
+                found.append(
+                    f"{side} {str(label)!r} seems to sum up the others: if so, leave it out, as by "
+                    f"drop={str(label)!r} (--drop {shlex.quote(str(label))}) when it is read."
+                )
     return found
 
 

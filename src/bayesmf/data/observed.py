@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from bayesmf._errors import DataError, nearest
 from bayesmf.data.bounds import Bounds
+from bayesmf.data.origin import Origin
 
 Array: TypeAlias = npt.NDArray[Any]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
@@ -75,6 +76,7 @@ class ObservedMatrix:
     col_labels: Labels = None
     errors: FloatArray | None = None  # known standard deviations of the entries, in row order
     bounds: Bounds | None = None  # intervals of the entries, in row order
+    origin: Origin | None = None  # of what table it was read, and what reading it decided
 
     @classmethod
     def of(
@@ -227,6 +229,7 @@ class ObservedMatrix:
             (m, n), self.cols, self.rows, self.col_labels, self.row_labels,
             None if self.errors is None else self.errors[self.column_order],
             None if self.bounds is None else self.bounds.take(self.column_order),
+            origin=self.origin,
         )  # fmt: skip
 
     T = property(transpose)
@@ -265,6 +268,7 @@ class ObservedMatrix:
             part,
             errors=None if self.errors is None else self.errors[kept],
             bounds=None if self.bounds is None else self.bounds.take(kept),
+            origin=self.origin,
         )
 
     def with_values(self, values: Array) -> ObservedMatrix:

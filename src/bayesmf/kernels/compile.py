@@ -6,14 +6,12 @@ Kernels are serial functions that release the interpreter lock; the thin paralle
 
 from __future__ import annotations
 
-import hashlib
-import os
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
+
+from bayesmf.kernels.cache import cache_folder, cache_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -21,29 +19,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 #: infinity keep their meaning: nothing here assumes their absence.
 REASSOCIATE = {"reassoc", "contract", "nsz"}
 
-
-def _cache_folder() -> Path | None:
-    """Return a writable folder for compiled kernels, or None where there is none.
-
-    Numba notices a change in the file of a cached function but not in the files of the functions
-    it calls, so the folder is keyed by a hash of all kernel sources.
-    """
-    digest = hashlib.sha256()
-    for source in sorted(Path(__file__).parent.glob("*.py")):
-        digest.update(source.read_bytes())
-    base = os.environ.get("BAYESMF_CACHE") or os.environ.get("XDG_CACHE_HOME")
-    if base is None:
-        local = os.environ.get("LOCALAPPDATA") if sys.platform == "win32" else None
-        base = local or str(Path.home() / ".cache")
-    folder = Path(base) / "bayesmf" / "kernels" / digest.hexdigest()[:16]
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError:  # a read-only home: compile in every process rather than fail
-        return None
-    return folder if os.access(folder, os.W_OK) else None
-
-
-CACHE = _cache_folder()
+CACHE = cache_folder()
 
 
 def kernel(function: F | None = None, *, reassociate: bool = False, inner: bool = False) -> Any:
@@ -55,20 +31,11 @@ def kernel(function: F | None = None, *, reassociate: bool = False, inner: bool 
     """
     if function is None:
         return lambda f: kernel(f, reassociate=reassociate, inner=inner)
-    # Numba reads the cache folder from a global setting while it decorates; put the user's own
-    # setting back at once.
-    settings: Any = numba.config
-    previous = settings.CACHE_DIR
-    settings.CACHE_DIR = str(CACHE) if CACHE else previous
     # Nothing here is called from C, and that way in takes a fifth of the compilation.
     ways_in: dict[str, Any] = {"no_cfunc_wrapper": True, "no_cpython_wrapper": inner}
-    try:
-        return numba.njit(
-            nogil=True,
-            **ways_in,
-            cache=CACHE is not None and not inner,
-            error_model="numpy",
-            fastmath=REASSOCIATE if reassociate else False,
-        )(function)
-    finally:
-        settings.CACHE_DIR = previous
+    compiled = numba.njit(
+        nogil=True, **ways_in, error_model="numpy", fastmath=REASSOCIATE if reassociate else False
+    )(function)
+    if CACHE is not None and not inner and not numba.config.DISABLE_JIT:
+        compiled._cache = cache_of(function, CACHE) or compiled._cache
+    return compiled

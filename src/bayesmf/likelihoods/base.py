@@ -27,6 +27,7 @@ from bayesmf.updates.normal import SideWeights
 from bayesmf.updates.terms import GammaTerms, checked
 
 Cells = tuple[Array, Array]  # rows and columns of cells
+_GAPS = "read them as missing, with missing='limits' (--missing limits)"
 
 
 class Side(NamedTuple):
@@ -259,14 +260,14 @@ class Likelihood(ABC):
         bad = ~self.allowed(X.rows.values)
         if bad.any():
             raise DataError(X.complaint(bad, f"the {self.name} likelihood", self.needs))
-        for given, takes, what in (
-            (X.errors, self.takes_errors, "errors or weights"),
-            (X.bounds, self.takes_limits, "limits or intervals"),
+        for given, takes, what, how in (
+            (X.errors, self.takes_errors, "errors or weights", "leave them out"),
+            (X.bounds, self.takes_limits, "limits or intervals", _GAPS),
         ):
             if given is not None and not takes:
                 raise DataError(
-                    f"the {self.name} likelihood has no use for {what} of entries; leave them out, "
-                    "or choose a model of the normal family, such as GGGA."
+                    f"the {self.name} likelihood has no use for {what} of entries; {how}, or "
+                    "choose a model of the normal family, such as GGGA."
                 )
 
     def resolve(self, X: ObservedMatrix) -> Likelihood:

@@ -11,6 +11,7 @@ import numpy as np
 from bayesmf import _threads
 from bayesmf._errors import ModelError, nearest, whole_number
 from bayesmf.data.cells import cell_arrays
+from bayesmf.data.observed import ObservedMatrix
 from bayesmf.model.biases import Biases
 from bayesmf.model.model import Model
 from bayesmf.model.presets import as_model
@@ -114,6 +115,7 @@ def sample(
     model = as_model(model, hyperparameters, biases, noise, (lower, upper))
     threads = _threads.count(n_jobs)
     workers = min(threads, chains)
+    X = ObservedMatrix.of(X)
     problem = Problem.of(
         X, model, n_components, scale_move=scale_move, threads=max(1, threads // workers)
     )
@@ -125,11 +127,12 @@ def sample(
     plan = Plan(
         problem, draws, burn_in, thin, init, starts, seed,
         None if cells is None else cell_arrays(cells, problem.X.shape),
-        _kept_names(problem, keep),
-        chains,
+        _kept_names(problem, keep), chains, X.fingerprint(),
     )  # fmt: skip
-    memory = Memory() if store is None else Folder(store, plan.record())
-    return _gather(plan, memory, run_chains(plan, memory, workers, progress))
+    shapes = plan.shapes()
+    memory = Memory(shapes) if store is None else Folder(store, plan.record(), shapes)
+    with memory.opened():
+        return _gather(plan, memory, run_chains(plan, memory, workers, progress))
 
 
 def run_on(
@@ -210,6 +213,7 @@ def _gather(plan: Plan, memory: Memory, runs: list[ChainRun]) -> Posterior:
         for name in problem.model.likelihood.variables(X.shape)
     }
     notes += problem.model.likelihood.notes(own, X, problem.n_components)
+    notes += memory.notes
     if done < plan.draws:
         notes.append(f"Interrupted: {done} of {plan.draws} draws per chain were kept.")
     if len(runs) < plan.chains:
@@ -240,4 +244,5 @@ def _gather(plan: Plan, memory: Memory, runs: list[ChainRun]) -> Posterior:
             "init": plan.init, "scale_move": problem.scale_move, "seed": plan.seed.entropy,
             "interrupted": not whole,
         },
+        fingerprint=plan.fingerprint,
     )  # fmt: skip

@@ -25,6 +25,7 @@ from bayesmf.report.markup import Html, finite, number, percent, tag
 WIDTH = 360.0
 DASHES = (None, "7 3", "2 3", "9 3 2 3", "12 4")
 GAP = 14.0  # between labels of lines
+WIDEST = 18  # letters of a line of such a label, about
 STEP = 16.0  # between lines of a list
 Curve = Sequence[tuple[int, float, float | None]]
 
@@ -270,7 +271,7 @@ def rank_panels(curves: Mapping[str, Curve], kinds: Mapping[str, str]) -> list[t
     for model in known:
         groups.setdefault(kinds.get(model, "other"), []).append(model)
     order = [*KINDS, *(k for k in groups if k not in KINDS)]
-    right = WIDTH - 16 - 7.2 * max(len(short(model)) for model in known)
+    right = WIDTH - 16 - 7.2 * max(len(one) for model in known for one in _lines(model))
     models = {m: points for m, points in known.items() if kinds.get(m) != "baseline"} or known
     panels = []
     for kind in (k for k in order if k in groups):  # baselines may be far above all others
@@ -307,7 +308,8 @@ def _rank_panel(
         for model, points in curves.items()
         if model not in models
     ]
-    ends = _apart([y(curves[model][-1][1]) for model in models], y.end, y.start)
+    gap = GAP * max(len(_lines(model)) for model in models)
+    ends = _apart([y(curves[model][-1][1]) for model in models], y.end, y.start, gap)
     said = []
     for i, (model, end) in enumerate(zip(models, ends, strict=True)):
         points = curves[model]
@@ -325,11 +327,28 @@ def _rank_panel(
             [mark(kind, x(r), y(error), 2.6) for r, error, _ in points],
             tag("circle", cx=x(rank), cy=y(lowest), r=5.5, class_="lowest"),
             line(last[0] + 4, last[1], x.end + 9, end, "leader"),
-            words(x.end + 12, end + 4, short(model), "direct"),
+            [
+                words(x.end + 12, end + 4 + GAP * (k - (len(_lines(model)) - 1) / 2), one, "direct")
+                for k, one in enumerate(_lines(model))
+            ],
         ]
         parts.append(tag("g", *drawn, class_="series"))
     about = f"Error against rank, {KINDS.get(kind, kind)} models. {'; '.join(said)}."
     return drawing(WIDTH, 310, about, *parts, class_=f"lines {style(kind)}")
+
+
+def _lines(model: str) -> list[str]:
+    """The name of a model in one line or two, broken before an option."""
+    first, *options = model.split(" + ")
+    found = [first]
+    for option in options:
+        if len(found) == 1 and len(found[0]) + len(option) < WIDEST:
+            found[0] += f" + {option}"
+        elif len(found) == 1:
+            found.append(f"+ {option}")
+        else:
+            found[1] += f" + {option}"
+    return [short(one, WIDEST + 3) for one in found]
 
 
 def _path(points: Curve, x: Axis, y: Axis) -> str:
@@ -337,9 +356,9 @@ def _path(points: Curve, x: Axis, y: Axis) -> str:
     return "M" + "L".join(f"{x(r):.1f} {y(error):.1f}" for r, error, _ in points)
 
 
-def _apart(places: Sequence[float], top: float, bottom: float) -> list[float]:
+def _apart(places: Sequence[float], top: float, bottom: float, gap: float) -> list[float]:
     """Places of labels moved as little as it takes for none to cover another."""
-    gap = min(GAP, (bottom - top) / max(1, len(places) - 1))
+    gap = min(gap, (bottom - top) / max(1, len(places) - 1))
     order = sorted(range(len(places)), key=lambda i: places[i])
     moved = list(places)
     limit = -math.inf

@@ -31,10 +31,9 @@ class RankingRow:
     rank: int | None = None
     mse: float | None = None  # of held-out cells
     mse_error: float | None = None  # its standard error over the folds
+    behind: float | None = None  # share by which it is above the best on the same folds
     log_density: float | None = None  # of a held-out cell, on average
-    log_density_error: float | None = None
     coverage: float | None = None  # share of held-out cells inside their 90 % interval
-    seconds: float | None = None
     status: str = ""  # one of STATUSES, or nothing
     folds: int | None = None
 

@@ -112,16 +112,6 @@ def percent(share: float | None, fixed: bool = False) -> str:
     return f"{100 * share:.1f} %" if fixed else f"{round(100 * share, 1):g} %"
 
 
-def duration(seconds: float | None) -> str:
-    """A time in the unit that suits it."""
-    seconds = finite(seconds)
-    if seconds is None:
-        return MISSING
-    if seconds < 120:
-        return f"{number(seconds, 2)} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
-
-
 def slug(value: str) -> str:
     """A name made safe for a class."""
     return "".join(c if c.isalnum() and c.isascii() else "-" for c in value.casefold()) or "other"

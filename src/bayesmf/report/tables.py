@@ -13,7 +13,6 @@ from bayesmf.report.markup import (
     MISSING,
     Child,
     Html,
-    duration,
     finite,
     join,
     number,
@@ -83,17 +82,13 @@ def named(name: str, get: Callable[[Any], str]) -> Column:
 
 def ranking(rows: Sequence[RankingRow]) -> Html:
     """The models from best to worst, without the columns of which nothing is known."""
-    density = places_for(row.log_density_error for row in rows)
     columns = [
-        named("Model", lambda r: r.model),
+        Column("Model", _model, lambda r: r.model, numeric=False),
         Column("Verdict", _verdict, _verdict_order, numeric=False),
-        Column("Kind", _kind, lambda r: KINDS.get(r.kind, r.kind), numeric=False),
         Column("Rank", lambda r: whole(r.rank), lambda r: finite(r.rank)),
         *_errors(rows),
-        Column("Log density", lambda r: with_error(r.log_density, r.log_density_error, density),
-               lambda r: finite(r.log_density)),
+        Column("Log density", lambda r: number(r.log_density, 4), lambda r: finite(r.log_density)),
         Column("Coverage", lambda r: percent(r.coverage, fixed=True), lambda r: finite(r.coverage)),
-        Column("Time", lambda r: duration(r.seconds), lambda r: finite(r.seconds)),
         Column("Folds", lambda r: whole(r.folds), lambda r: finite(r.folds)),
     ]  # fmt: skip
     shown = [c for c in columns if c.by is None or any(c.by(row) not in (None, "") for row in rows)]
@@ -122,13 +117,16 @@ def _errors(rows: Sequence[RankingRow]) -> list[Column]:
     return [
         Column("Error (MSE)", lambda r: with_error(r.mse, r.mse_error, places),
                lambda r: finite(r.mse)),
+        Column("Above best", lambda r: percent(r.behind, fixed=True), lambda r: finite(r.behind)),
         Column("\u00b1 one standard error", lambda r: charts.error_dot(r, axis, best),
                numeric=False, unit=charts.error_scale(axis)),
     ]  # fmt: skip
 
 
-def _kind(row: RankingRow) -> Html:
-    return join(charts.key(row.kind), KINDS.get(row.kind, row.kind))
+def _model(row: RankingRow) -> Html:
+    """The name of a model, and the shape of its kind before it."""
+    kind = tag("span", charts.key(row.kind), title=KINDS.get(row.kind, row.kind))
+    return tag("span", kind, row.model, class_="label")
 
 
 def _verdict(row: RankingRow) -> Html:

@@ -95,10 +95,16 @@ class Plan(NamedTuple):
     cells: tuple[Array, Array] | None
     keep: list[str]
     chains: int
+    fingerprint: str  # of the data as they were given
 
     @property
     def sweeps(self) -> int:
         return self.burn_in + self.draws * self.thin
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Shapes of the kept draws by variable: (chains, draws, ...)."""
+        known = self.problem.model.variables(self.problem.X.shape, self.problem.n_components)
+        return {name: (self.chains, self.draws, *known[name].shape) for name in self.keep}
 
     def record(self) -> dict[str, Any]:
         """What decides the result of the run, for a folder to remember."""
@@ -159,7 +165,8 @@ def _run_chain(
     if saved:
         run.take(saved)
     states = chain(problem, plan.init, plan.seed, number, run.state or plan.starts[number])
-    for done in range(len(run.seconds) + 1, plan.sweeps + 1):
+    begun = len(run.seconds)
+    for done in range(begun + 1, plan.sweeps + 1):
         if stop.is_set():
             break
         begin = time.perf_counter()
@@ -172,7 +179,7 @@ def _run_chain(
         report(Progress(number, done, plan.sweeps, run.train_mse[-1]))
         if memory.is_due(number):
             memory.save(number, run.to_arrays())
-    if run.state is not None:
+    if len(run.seconds) > begun:
         memory.save(number, run.to_arrays())
     return run
 
@@ -186,8 +193,7 @@ def _keep(plan: Plan, memory: Memory, run: ChainRun) -> None:
     run.V_mean += (run.state.V - run.V_mean) / count
     variables = run.state.variables()
     for name in plan.keep:
-        value = variables[name]
-        memory.array(name, (plan.chains, plan.draws, *value.shape))[run.number, count - 1] = value
+        memory.keep(name, run.number, count - 1, variables[name])
 
 
 def _reporter(

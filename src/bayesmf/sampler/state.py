@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from bayesmf._errors import whole_number
-from bayesmf._files import write_arrays
+from bayesmf._errors import DataError, whole_number
+from bayesmf._files import read_arrays, write_arrays
 from bayesmf.data.observed import ObservedMatrix
 from bayesmf.likelihoods.base import Side
 from bayesmf.model.biases import augmented
@@ -86,8 +86,11 @@ class State:
     @classmethod
     def load(cls, path: str | Path) -> State:
         """Read a state that `save` wrote."""
-        with np.load(path, allow_pickle=False) as file:
-            return cls.from_arrays(dict(file))
+        arrays, _ = read_arrays(path)
+        try:
+            return cls.from_arrays(arrays)
+        except (KeyError, ValueError, TypeError):
+            raise DataError(f"{path} does not hold a state; give a file of `State.save`.") from None
 
 
 @dataclass(frozen=True, eq=False)

@@ -147,8 +147,6 @@ def _run(tasks: list[Task], store: Store, jobs: int, dask: str | None, progress:
 
     known = dict(store.records(tasks))
     missing = [task for task in tasks if task not in known]
-    for note in store.damaged:
-        print(note, file=sys.stderr)
     length = learnt(known.items())
     missing.sort(key=length, reverse=True)  # so that no long one is left for the end
     begin, expected = time.monotonic(), sum(map(length, missing))

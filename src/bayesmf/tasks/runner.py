@@ -14,6 +14,7 @@ from itertools import chain, islice
 from typing import Any, TypeVar
 
 from bayesmf._errors import ModelError, needs
+from bayesmf._locks import locked
 from bayesmf.tasks.store import Store, Work
 
 T = TypeVar("T", bound=Work)
@@ -36,8 +37,23 @@ def run_all(
     function: Callable[[T], Result], tasks: Iterable[T], store: Store, jobs: int = 1,
     dask: str | None = None, report: Callable[[T, float], object] = lambda task, seconds: None,
 ) -> int:  # fmt: skip
-    """Do all tasks that the store lacks by a function; returns how many that were."""
+    """Do all tasks that the store lacks by a function; returns how many that were.
+
+    Another process that works on the same store is waited for, and what it has done is not done
+    again.
+    """
     waiting = [task for task in dict.fromkeys(tasks) if store.get(task) is None]
+    if not waiting:
+        return 0
+    with locked(store.folder):
+        return _run_missing(function, waiting, store, jobs, dask, report)
+
+
+def _run_missing(
+    function: Callable[[T], Result], tasks: Iterable[T], store: Store, jobs: int,
+    dask: str | None, report: Callable[[T, float], object],
+) -> int:  # fmt: skip
+    waiting = [task for task in tasks if store.get(task) is None]
     others = [task for task in waiting if not task.alone]
     alone = [task for task in waiting if task.alone]  # after the others: nothing runs beside them
     work = partial(timed, function)

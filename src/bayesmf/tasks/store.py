@@ -1,20 +1,21 @@
 """The store: one file per task, with its result, seconds and versions.
 
 A record is written whole or not at all, and carries the hash of its own content: one that is cut,
-changed or of another task is never trusted, but named and done again.
+changed or of another task is never trusted, but named on standard error and done again.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, TypeAlias, TypeVar
 
-from bayesmf._files import write_text
+from bayesmf._files import sealed, unsealed, write_text
 from bayesmf._versions import versions
 
 Record: TypeAlias = dict[str, Any]
@@ -56,29 +57,25 @@ class Store:
     def add(self, task: Work, result: dict[str, Any], seconds: float) -> None:
         """Write a record."""
         about = {"task": asdict(task), "result": result, "seconds": seconds}
-        record = json.loads(json.dumps({**about, "versions": versions()}))  # as it will be read
-        write_text(self.path(task), json.dumps({**record, "digest": _digest(record)}))
+        write_text(self.path(task), json.dumps(sealed({**about, "versions": versions()})))
 
     def get(self, task: Work) -> Record | None:
         """The record of a task, or None if there is none that can be trusted."""
         path = self.path(task)
         try:
-            record = json.loads(path.read_text(encoding="utf-8"))
-            whole = record.pop("digest") == _digest(record)
-            if whole and json.dumps(record["task"]) == json.dumps(asdict(task)):
+            record = unsealed(path.read_text(encoding="utf-8"), strict=True)
+            if json.dumps(record["task"]) == json.dumps(asdict(task)):
                 return record
         except FileNotFoundError:
             return None
         except (OSError, ValueError, TypeError, KeyError, AttributeError):
             pass  # it is not a record at all
         note = f"{path} ({task}) is damaged and will be made again."
-        self.damaged += [note] if note not in self.damaged else []
+        if note not in self.damaged:
+            self.damaged.append(note)
+            print(f"bayesmf: {note}", file=sys.stderr)
         return None
 
     def records(self, tasks: Iterable[T]) -> Iterator[tuple[T, Record]]:
         """Tasks that have a record, with it."""
         return ((task, record) for task in tasks if (record := self.get(task)) is not None)
-
-
-def _digest(record: Record) -> str:
-    return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()

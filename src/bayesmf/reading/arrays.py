@@ -1,0 +1,79 @@
+"""Matrices out of files of numbers alone: NumPy and SciPy arrays, MatrixMarket.
+
+Nothing is ever unpickled.
+"""
+
+from __future__ import annotations
+
+import gzip
+import zipfile
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bayesmf._errors import DataError
+from bayesmf.data.observed import ObservedMatrix
+
+LONGEST = 200_000_000  # rows and columns together, beyond which a header must be wrong
+_OBJECTS = "Python objects, which may run code and are never loaded; save numbers instead."
+_DAMAGED = (
+    ValueError, TypeError, KeyError, IndexError, OverflowError, NotImplementedError, EOFError,
+    zlib.error, zipfile.BadZipFile, gzip.BadGzipFile,
+)  # fmt: skip  # what readers of damaged files raise
+
+
+def loaded(kind: str, read: Callable[[], Any]) -> Any:
+    """What a library reads; what it raises for a damaged file becomes one sentence."""
+    try:
+        found = read()
+    except DataError:
+        raise
+    except _DAMAGED as error:
+        if "allow_pickle" in str(error):
+            raise DataError(f"it holds {_OBJECTS}") from None
+        what = str(error).partition("\n")[0].rstrip(".")
+        raise DataError(f"it is not {kind}, or is damaged ({what}).") from None
+    if sum(getattr(found, "shape", ())) > LONGEST:
+        raise DataError(f"its shape {found.shape} is too large for memory; read a part of it.")
+    return found
+
+
+def read_npy(path: Path) -> ObservedMatrix:
+    """A dense array, NaN where missing."""
+
+    def read() -> Any:
+        with open(path, "rb") as file:
+            return np.lib.format.read_array(file, allow_pickle=False)
+
+    return ObservedMatrix.of(loaded("a .npy file", read))
+
+
+def read_npz(path: Path) -> ObservedMatrix:
+    """The only array of an archive, or a sparse one."""
+    from scipy import sparse
+
+    def read() -> Any:
+        if not zipfile.is_zipfile(path):
+            raise ValueError("no zip archive")
+        with np.load(path, allow_pickle=False) as file:
+            names = file.files
+            if len(names) == 1:
+                return np.asarray(file[names[0]])
+            if not {"format", "shape"} <= set(names):
+                raise DataError(f"it has {len(names)} arrays {names[:8]}; save one alone.")
+        matrix = sparse.load_npz(path)
+        if hasattr(matrix, "check_format"):  # indices that lead elsewhere could crash SciPy
+            matrix.check_format(full_check=True)
+        return matrix
+
+    return ObservedMatrix.of(loaded("a .npz file", read))
+
+
+def read_mtx(path: Path) -> ObservedMatrix:
+    """A matrix in the MatrixMarket format."""
+    from scipy.io import mmread
+
+    return ObservedMatrix.of(loaded("a MatrixMarket file", lambda: mmread(path)))
