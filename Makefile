@@ -3,7 +3,7 @@ VENV ?= .venv
 PYTHON ?= python3
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-slow exactness lint format bench docs wheel clean
+.PHONY: demo test test-slow test-oldest exactness lint format bench docs wheel clean
 
 demo: $(VENV)/.ready
 	$(BIN)/python examples/demo.py demo
@@ -13,6 +13,16 @@ test: $(VENV)/.ready
 
 test-slow: $(VENV)/.ready
 	$(BIN)/python -m pytest -m slow
+
+# The oldest versions of the dependencies that pyproject.toml allows, in an environment of their own.
+OLDEST := build/oldest
+PARTS := tests/test_package.py tests/data tests/model tests/priors tests/posterior tests/plots tests/test_estimators.py
+test-oldest:
+	$(PYTHON) -m venv $(OLDEST)
+	$(PYTHON) tests/oldest.py > $(OLDEST)/constraints.txt
+	$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check -c $(OLDEST)/constraints.txt \
+		-e ".[data,plots,report,dask,arviz,anndata,excel]" "pytest<9" hypothesis mypy
+	$(OLDEST)/bin/python -m pytest -m "not slow" $(PARTS)
 
 exactness: $(VENV)/.exactness  # an hour on two cores; goes on where it was stopped
 	$(BIN)/python -m pytest tests/exactness -n auto --dist worksteal --verdicts build/exactness.jsonl; \

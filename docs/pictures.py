@@ -1,16 +1,16 @@
 """The pictures of the gallery are drawn when the site is built, by the code that stands above them.
 
-A picture is drawn anew when the page or the package has changed.
+A picture is drawn anew when the page or the package has changed. ``python docs/pictures.py FOLDER``
+draws them into a folder, for an engine that has no hooks.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
+import sys
 import warnings
 from pathlib import Path
-
-from mkdocs.structure.files import File
 
 PAGE = "gallery.md"
 ROOT = Path(__file__).parents[1]
@@ -51,6 +51,12 @@ def pictures(page: Path) -> dict[str, Path]:
 
 def on_files(files, config):
     """Add the pictures to the files of the site."""
+    from mkdocs.structure.files import File
+
     for name, path in pictures(Path(config.docs_dir, PAGE)).items():
         files.append(File.generated(config, name, content=path.read_bytes()))
     return files
+
+
+if __name__ == "__main__":
+    draw((ROOT / "docs" / PAGE).read_text(), Path(sys.argv[1]))

@@ -270,6 +270,14 @@ def test_the_rooms_of_the_architecture_are_those_of_the_code():
     assert [f"bayesmf.{name}" for name in re.findall(r"`(\w+)`", order)] == layers[::-1]
 
 
+def test_sources_are_portable():
+    """What another engine may not know: admonitions, macros, HTML, generated reference."""
+    for page in PAGES[1:]:
+        text = re.sub(r"^```.*?^```|`[^`]*`", "", page.read_text(), flags=re.DOTALL | re.M)
+        assert not re.search(r"^(!!!|\?\?\?)|\{[{%]|</?[a-z]+[ >]", text, re.M), page
+        assert page.name == "api.md" or not re.search(r"^:::", text, re.M), page
+
+
 def test_every_page_is_in_the_navigation():
     listed = set(re.findall(r"([\w/-]+\.md)", (ROOT / "mkdocs.yml").read_text()))
     assert listed == {p.relative_to(ROOT / "docs").as_posix() for p in PAGES[1:]}

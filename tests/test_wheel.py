@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -58,3 +59,21 @@ def test_the_wheel_installs_and_works(tmp_path):
     assert (tmp_path / "data-fit" / "posterior.npz").is_file()
     run(command, "report", "data-fit", cwd=tmp_path)
     assert (tmp_path / "data-fit" / "report.html").is_file()
+
+
+@pytest.mark.slow
+def test_the_sdist_builds_the_same_wheel(tmp_path):
+    """Byte for byte, from a folder that has nothing but what the archive holds."""
+    run(sys.executable, "-m", "build", "--wheel", "--sdist", "--outdir", tmp_path / "here")
+    (archive,) = (tmp_path / "here").glob("*.tar.gz")
+    with tarfile.open(archive) as file:
+        file.extractall(tmp_path / "unpacked", filter="data")
+    (source,) = (tmp_path / "unpacked").iterdir()
+    run(sys.executable, "-m", "build", "--wheel", "--outdir", tmp_path / "there", source)
+    wheels = [next((tmp_path / place).glob("*.whl")) for place in ("here", "there")]
+    one, other = (
+        {name: file.read(name) for name in file.namelist()} for file in map(zipfile.ZipFile, wheels)
+    )
+    assert wheels[0].name == wheels[1].name and one == other
+    for needed in ("LICENSE", "CHANGELOG.md", "tests/draws.json", "docs/gallery.md"):
+        assert (source / needed).is_file(), needed

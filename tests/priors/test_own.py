@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from bayesmf import DataError, Model, ModelError, Normal, Posterior, chain, compare, sample
+from bayesmf import Model, ModelError, Normal, Posterior, chain, compare, sample
 from bayesmf.priors import Prior
 from bayesmf.priors import distributions as dist
 from bayesmf.sampler.state import Problem
@@ -141,15 +141,3 @@ def test_own_parts_are_compared_in_processes_and_on_dask_alike(monkeypatch):
     beside = compare(matrix(), [MINE, "GGG"], n_jobs=2, **options)
     for other in (there, beside):
         assert [s.mse for s in other.standings] == [s.mse for s in here.standings]
-
-
-def test_a_file_that_needs_a_part_of_no_module_is_refused(tmp_path):
-    pytest.importorskip("h5netcdf")
-    xr = pytest.importorskip("xarray")
-    sample(matrix(), MINE, 2, draws=2, random_state=0).save(tmp_path / "run.nc")
-    with xr.open_datatree(tmp_path / "run.nc", engine="h5netcdf") as tree:
-        tree = tree.load()
-    tree.attrs["model"] = tree.attrs["model"].replace("tests.priors.own", "os")
-    tree.to_netcdf(tmp_path / "other.nc", engine="h5netcdf")
-    with pytest.raises(DataError, match="of the module os: import it first"):
-        Posterior.load(tmp_path / "other.nc")

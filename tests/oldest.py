@@ -1,0 +1,27 @@
+"""The oldest versions of the dependencies that pyproject.toml allows, as constraints for pip.
+
+python tests/oldest.py > constraints.txt
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+PROJECT = Path(__file__).parents[1] / "pyproject.toml"
+OPTIONAL = ("data", "plots", "report", "dask", "arviz", "anndata", "excel")
+REQUIREMENT = re.compile(r"([\w-]+)(?:\[\w+\])?>=([\d.]+)$")
+
+
+def oldest() -> dict[str, str]:
+    """Versions by package, of what the package itself and its extras for users need."""
+    project = tomllib.loads(PROJECT.read_text())["project"]
+    needed = list(project["dependencies"])
+    for extra in OPTIONAL:
+        needed += project["optional-dependencies"][extra]
+    return dict(found.groups() for one in needed if (found := REQUIREMENT.match(one)))
+
+
+if __name__ == "__main__":
+    print("\n".join(f"{name}=={version}" for name, version in oldest().items()))
