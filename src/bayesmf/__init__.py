@@ -53,6 +53,7 @@ _HOME = {
     "DataError": "_errors",
     "ModelError": "_errors",
     "ConvergenceWarning": "_errors",
+    "DataWarning": "_errors",
 }
 
 __all__ = ["__version__", *_HOME]
