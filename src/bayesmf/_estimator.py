@@ -65,6 +65,7 @@ class Factorisation(BaseEstimator):
     rank_errors_: dict[int, float]
     n_components_: int
     n_features_in_: int
+    feature_names_in_: Any
 
     def __init__(
         self,
@@ -155,7 +156,7 @@ class Factorisation(BaseEstimator):
             X = ObservedMatrix.of(X)
         if isinstance(X, ObservedMatrix):
             if reset:
-                self.n_features_in_ = X.shape[1]
+                self._name_features(X)
             elif X.shape[1] != self.n_features_in_:
                 raise DataError(
                     f"X has {X.shape[1]} columns, but {type(self).__name__} was fitted with "
@@ -166,6 +167,14 @@ class Factorisation(BaseEstimator):
             return self._read_frame(X, reset)
         checked = validate_data(self, X, reset=reset, **_CHECKS)
         return ObservedMatrix.of(checked)
+
+    def _name_features(self, X: ObservedMatrix) -> None:
+        """Number and names of the columns, as scikit-learn keeps them: names are texts, or none."""
+        self.n_features_in_ = X.shape[1]
+        if X.col_labels is not None and all(isinstance(label, str) for label in X.col_labels):
+            self.feature_names_in_ = X.col_labels
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
 
     def _read_frame(self, X: Any, reset: bool) -> ObservedMatrix:
         """The same for a DataFrame; columns that hold no numbers are refused by name."""
