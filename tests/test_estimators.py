@@ -383,3 +383,24 @@ def test_a_stored_fit_without_a_seed_finds_its_rank_again(tmp_path):
     first, again = (BayesianMF("GGGA", **options).fit(X) for _ in range(2))
     assert first.n_components_ == again.n_components_
     np.testing.assert_array_equal(first.predict(), again.predict())
+
+
+def test_a_fit_that_goes_on_is_the_longer_fit():
+    X, _ = matrix()
+    short = BayesianMF(n_components=2, draws=12, burn_in=20, random_state=0).fit(X)
+    long = BayesianMF(n_components=2, draws=30, burn_in=20, random_state=0).fit(X)
+    assert short.more_draws(18) is short
+    for one, other in zip(*(mf.predict(return_std=True) for mf in (short, long)), strict=True):
+        np.testing.assert_array_equal(one, other)
+    np.testing.assert_array_equal(short.transform(X[:3]), long.transform(X[:3]))
+
+
+def test_transforms_of_fitted_rows_agree_with_fit_transform():
+    X, _ = matrix()
+    options = {"draws": 150, "burn_in": 100, "random_state": 0}
+    mf, imputer = BayesianMF("GGGA", 2, **options), BayesianImputer("GGGA", 2, **options)
+    np.testing.assert_array_equal(mf.fit_transform(X), mf.transform(X))
+    fitted, std = imputer.fit_transform(X), BayesianMF("GGGA", 2, **options).fit(X)
+    std = std.predict(return_std=True, include_noise=False)[1]
+    gap = (imputer.transform(X) - fitted)[np.isnan(X)] / std[np.isnan(X)]
+    assert np.abs(gap).mean() < 0.2 and np.abs(gap).max() > 0  # of 300 draws each

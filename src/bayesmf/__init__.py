@@ -56,6 +56,7 @@ _HOME = {
     "ModelError": "_errors",
     "StorageError": "_errors",
     "ConvergenceWarning": "_errors",
+    "DataWarning": "_errors",
 }
 
 __all__ = ["__version__", *_HOME]

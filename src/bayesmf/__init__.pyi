@@ -2,6 +2,7 @@
 
 from bayesmf._errors import ConvergenceWarning as ConvergenceWarning
 from bayesmf._errors import DataError as DataError
+from bayesmf._errors import DataWarning as DataWarning
 from bayesmf._errors import ModelError as ModelError
 from bayesmf._errors import StorageError as StorageError
 from bayesmf.baselines import BASELINES as BASELINES

@@ -28,6 +28,10 @@ class ConvergenceWarning(UserWarning):
     """The chains of a run disagree, so that its results should not be trusted yet."""
 
 
+class DataWarning(UserWarning):
+    """Results are given for something of which the data say nothing."""
+
+
 def nearest(name: str, options: Iterable[str]) -> str:
     """Return a hint that names the option closest to a misspelt name.
 

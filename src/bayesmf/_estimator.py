@@ -15,7 +15,15 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from bayesmf import _threads
-from bayesmf._errors import ConvergenceWarning, DataError, ModelError, nearest, whole_number
+from bayesmf._errors import (
+    ConvergenceWarning,
+    DataError,
+    DataWarning,
+    ModelError,
+    nearest,
+    whole_number,
+)
+from bayesmf.data import frames
 from bayesmf.data.errors import known_errors
 from bayesmf.data.informed import of_new
 from bayesmf.data.inspection import codes, inspect
@@ -40,6 +48,9 @@ from bayesmf.sampler.checkpoints import known_seed
 from bayesmf.streams import seed_words
 
 AUTO = "auto"
+_CHECKS: dict[str, Any] = {
+    "ensure_all_finite": "allow-nan", "accept_sparse": ("csr", "csc", "coo"), "dtype": np.float64,
+}  # fmt: skip
 #: The automatic model: normal factors with their means and covariances, and biases beside them.
 AUTOMATIC_MODEL = "GGGW"
 AUTOMATIC_NOISE = ("cols", "both", "equal")
@@ -58,6 +69,7 @@ class Factorisation(BaseEstimator):
     rank_errors_: dict[int, float]
     n_components_: int
     n_features_in_: int
+    feature_names_in_: Any
 
     def __init__(
         self,
@@ -148,24 +160,43 @@ class Factorisation(BaseEstimator):
 
     def _read(self, X: Any, reset: bool) -> ObservedMatrix:
         """Check a matrix as scikit-learn does, and keep its labels and its missing entries."""
+        if reset:
+            self._kind = frames.kind_of(X)
         if isinstance(X, (np.ma.MaskedArray, tuple)) or hasattr(X, "obs_names"):
             # which scikit-learn would misread
             X = ObservedMatrix.of(X)
         if isinstance(X, ObservedMatrix):
             if reset:
-                self.n_features_in_ = X.shape[1]
+                self._name_features(X)
             elif X.shape[1] != self.n_features_in_:
                 raise DataError(
                     f"X has {X.shape[1]} columns, but {type(self).__name__} was fitted with "
                     f"{self.n_features_in_}."
                 )
             return X
-        checked = validate_data(
-            self, X, reset=reset, ensure_all_finite="allow-nan",
-            accept_sparse=("csr", "csc", "coo"), dtype=np.float64,
-        )  # fmt: skip
-        labels = (X.index, X.columns) if hasattr(X, "columns") else (None, None)
-        return ObservedMatrix.of(checked, row_labels=labels[0], col_labels=labels[1])
+        if frames.is_frame(X):
+            return self._read_frame(X, reset)
+        checked = validate_data(self, X, reset=reset, **_CHECKS)
+        return ObservedMatrix.of(checked)
+
+    def _name_features(self, X: ObservedMatrix) -> None:
+        """Number and names of the columns, as scikit-learn keeps them: names are texts, or none."""
+        self.n_features_in_ = X.shape[1]
+        if X.col_labels is not None and all(isinstance(label, str) for label in X.col_labels):
+            self.feature_names_in_ = X.col_labels
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+
+    def _read_frame(self, X: Any, reset: bool) -> ObservedMatrix:
+        """The same for a DataFrame; columns that hold no numbers are refused by name."""
+        frames.refuse_text(X)
+        if frames.has_index(X):
+            checked = validate_data(self, X, reset=reset, **_CHECKS)
+        else:
+            validate_data(self, X, reset=reset, skip_check_array=True)  # names of the columns
+            checked = frames.numbers(X)
+        rows, cols = frames.labels(X)
+        return ObservedMatrix.of(checked, row_labels=rows, col_labels=cols)
 
     def _fit(
         self, X: Any, errors: Any, weights: Any, lower: Any, upper: Any, until: str | None,
@@ -259,6 +290,15 @@ class Factorisation(BaseEstimator):
 
     def _warn(self) -> None:
         """Warn where results should not be used; a run that is good enough says nothing."""
+        if (empty := self._matrix.empty_cols).any():
+            names = [self._matrix.names()[1][j] for j in np.flatnonzero(empty)]
+            some = ", ".join(map(repr, names[:5])) + (", ..." if len(names) > 5 else "")
+            warnings.warn(
+                f"Nothing is observed of {len(names)} columns: {some}; what fills them comes from "
+                "the prior alone. Leave them out.",
+                DataWarning,
+                stacklevel=4,
+            )
         if self.posterior_.settings["draws"] < TOO_FEW:
             return
         summary = self.summary()
@@ -272,6 +312,29 @@ class Factorisation(BaseEstimator):
         if wrong := codes(self._matrix):
             return replace(found, level=UNUSABLE, advice=(*wrong, *found.advice))
         return found
+
+    def more_draws(self, draws: int) -> Self:
+        """Go on where the fit ended, for this many kept draws of each chain.
+
+        The fit is then the one that would have been made with so many draws in all, bit for bit.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from bayesmf import BayesianMF
+        >>> X = np.random.default_rng(0).normal(size=(20, 10))
+        >>> mf = BayesianMF("GGG", 2, draws=30, burn_in=30, random_state=0).fit(X).more_draws(20)
+        >>> mf.posterior_.settings["draws"]
+        50
+        """
+        check_is_fitted(self, "posterior_")
+        data = self.units_.off(self._matrix)
+        posterior = self.posterior_.more_draws(
+            data, draws, n_jobs=self.n_jobs, progress=self.progress
+        )
+        self._set(posterior, self._matrix, self.units_)
+        self._warn()
+        return self
 
     def filled(self, level: float = 0.9, clip: Clip = None) -> Filled:
         """What was missing of the fitted matrix, a line for each gap: values and how sure they are.

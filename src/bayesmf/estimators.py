@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayesmf._errors import DataError, ModelError
 from bayesmf._estimator import Factorisation
+from bayesmf.data import frames
 from bayesmf.data.cells import cell_arrays
 from bayesmf.data.informed import with_new, without_entries
 from bayesmf.data.observed import ObservedMatrix
@@ -158,7 +159,12 @@ class BayesianMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Factorisatio
         return effective_rank(self.posterior_, self.units_.off(self._matrix))
 
     def fit_transform(self, X: Any, y: Any = None, **known: Any) -> Array:
-        """Fit, and `transform` the same rows; ``known`` are errors and limits as in `fit`."""
+        """Fit, and `transform` the same rows; ``known`` are errors and limits as in `fit`.
+
+        The result is that of `fit` and then `transform`, bit for bit. The factors that were drawn
+        in the fit itself, aligned, are ``posterior_.align()[0]``; their means agree with it up to
+        Monte Carlo error.
+        """
         self.fit(X, **known)
         return self.transform(self._matrix if known else X)
 
@@ -319,8 +325,8 @@ class BayesianMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Factorisatio
 class BayesianImputer(TransformerMixin, Factorisation):
     """Fill the missing cells of a matrix with their posterior means.
 
-    Observed cells are never changed. A DataFrame comes back as a DataFrame. The parameters are
-    those of `BayesianMF`.
+    Observed cells are never changed. A DataFrame, of whatever library, comes back as one of the
+    same. The parameters are those of `BayesianMF`.
 
     Attributes
     ----------
@@ -360,26 +366,51 @@ class BayesianImputer(TransformerMixin, Factorisation):
         return self
 
     def fit_transform(self, X: Any, y: Any = None, **known: Any) -> Any:
-        """Fit, and return X with its missing cells filled; ``known`` as in `fit`."""
+        """Fit, and return X with its missing cells filled; ``known`` as in `fit`.
+
+        Cells are means over the kept draws of their own rows. `transform` of the same rows draws
+        the rows' factors anew, as it does for any rows: equal up to Monte Carlo error.
+        """
         self.fit(X, **known)
         return _filled(X, self._matrix, self._predictive())
 
     def transform(self, X: Any, *, row_features: Any = None, row_kernel: Any = None) -> Any:
-        """Fill the missing cells of rows, known or new, given their own entries and features."""
+        """Fill the missing cells of rows, known or new, given their own entries and features.
+
+        Rows of the fitted matrix are treated as new ones, too: their factors are drawn once for
+        each kept draw of everything else. `fit_transform` uses the draws of the fit.
+        """
         check_is_fitted(self, "posterior_")
         matrix = with_new(self._read(X, reset=False), row_features, row_kernel, 0)
         return _filled(X, matrix, self._of_new(matrix))
 
-    def impute(self, m: int = 20) -> Array:
-        """Return m completions of the fitted matrix, (m, I, J), for multiple imputation.
+    def impute(self, m: int = 20, X: Any = None) -> Any:
+        """Return m completions of the fitted matrix, or of other rows, for multiple imputation.
 
         Each is drawn from the posterior predictive distribution, noise included; observed cells
         are the same in all. Analyse each on its own and pool the results.
+
+        Parameters
+        ----------
+        m
+            Number of completions.
+        X
+            New rows; the fitted ones by default.
+
+        Returns
+        -------
+        array (m, I, J), or a list of m DataFrames if the rows came in one
         """
-        completed = self._predictive().completions(m)
-        i, j, values = self._matrix.triples()
+        check_is_fitted(self, "posterior_")
+        if X is None:
+            kind, matrix, predictive = self._kind, self._matrix, self._predictive()
+        else:
+            kind, matrix = frames.kind_of(X), self._read(X, reset=False)
+            predictive = self._of_new(matrix)
+        completed = predictive.completions(m)
+        i, j, values = matrix.triples()
         completed[:, i, j] = values
-        return completed
+        return completed if kind is None else [kind.frame(one) for one in completed]
 
     def get_feature_names_out(self, input_features: Any = None) -> Array:
         """Names of the columns, as they came in."""
@@ -394,6 +425,5 @@ def _filled(X: Any, matrix: ObservedMatrix, predictive: Predictive) -> Any:
     completed = matrix.to_array()
     i, j = np.nonzero(np.isnan(completed))
     completed[i, j] = predictive.mean((i, j))
-    if hasattr(X, "columns"):
-        return type(X)(completed, index=X.index, columns=X.columns)
-    return completed
+    kind = frames.kind_of(X)
+    return completed if kind is None else kind.frame(completed)

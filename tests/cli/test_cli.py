@@ -314,7 +314,7 @@ BAD = {
     "ending": ("t.docx", "x", "'.docx' is not known; it must be one of .csv"),
     "no array": ("t.npy", "x" * 50, "not a .npy file"),
     "no counts": ("t.csv", TABLE + "z,1,0.5\n", "row 'z', column 'b' is 0.5", "--model", "PGG"),
-    "model": ("t.csv", TABLE, "Did you mean 'GGGA'?", "--model", "GGGa"),
+    "model": ("t.csv", TABLE, "Did you mean 'GGGA'?", "--model", "GGGAA"),
     "hyperparameter": ("t.csv", TABLE, "Did you mean 'alpha_tau'?", "--set", "alpha=1"),
     "reserved": ("t.csv", TABLE, "no hyperparameter 'name'", "--set", "name=1"),
     "value": ("t.csv", TABLE, "positive number, got -1", "--set", "alpha_tau=-1"),

@@ -160,3 +160,23 @@ def test_predictions_are_clipped_as_asked():
     for clip in ("all", (3, 1), 5):
         with pytest.raises(ValueError, match="clip"):
             mf.predict(clip=clip)
+
+
+def test_a_report_reads_the_data_as_the_fit_did(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    values = small_matrix()
+    rows = [f"r{i},f,{','.join('low' if np.isnan(x) else f'{x:g}' for x in row)}"
+            for i, row in enumerate(values)]  # fmt: skip
+    names = ",".join(f"c{j}" for j in range(12))
+    Path("data.csv").write_text("\n".join(["Plate 7", f"id,sex,{names}", *rows]))
+    options = ["--skip", "1", "--drop", "sex", "--missing", "low"]
+    assert main(["fit", "data.csv", *QUICK, *options]) == 0
+    record = json.loads(Path("data-fit/run.json").read_text())
+    assert [record[name] for name in ("skip", "drop", "missing")] == [1, "sex", "low"]
+    assert main(["report", "data-fit", "--quiet"]) == 0
+    assert "r16" in Path("data-fit/report.html").read_text()
+    capsys.readouterr()
+    short = ["--models", "GGG", "--ranks", "1", "--budget", "quick", "--no-report", "--quiet"]
+    assert main(["compare", "data.csv", *short, *options]) == 0
+    command = json.loads(Path("data-compare/run.json").read_text())["command"]
+    assert "--skip 1 --missing low --drop sex" in command

@@ -136,3 +136,21 @@ def test_models_know_their_variables(model):
     sizes = {"row": 17, "column": 12, "component": 3, "other_component": 3, "all_components": 1}
     for name, variable in known.items():
         assert variable.shape == state[name].shape == tuple(sizes[dim] for dim in variable.dims)
+
+
+@pytest.mark.parametrize(
+    ("name", "known"), [("ggga", "GGGA"), ("gvng", "GVnG"), ("GVNG", "GVnG"), ("oggw", "OGGW")]
+)
+def test_names_in_any_case(name, known):
+    assert preset(name).name == known and hyperparameters(name) == hyperparameters(known)
+    posterior = sample(np.clip(small_matrix(), 0, 4), name, 2, draws=2, burn_in=0, random_state=0)
+    assert posterior.model.name == known
+
+
+def test_models_are_printed_in_lines():
+    lines = str(preset("GGGA")).splitlines()
+    assert lines[0] == "GGGA" and [line.split()[0] for line in lines[1:]] == [
+        "likelihood", "rows", "cols",
+    ]  # fmt: skip
+    assert lines[2].split(maxsplit=1)[1] == repr(preset("GGGA").rows)
+    assert "biases" in str(sample(small_matrix(), "GGG", 1, biases=True, draws=1, burn_in=0).model)

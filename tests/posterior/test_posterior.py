@@ -10,7 +10,7 @@ import time
 import numpy as np
 import pytest
 
-from bayesmf import DataError, ModelError, sample
+from bayesmf import BayesianMF, DataError, ModelError, sample
 from bayesmf.posterior.sample import sample_whole
 from tests.helpers.matrices import models, small_matrix
 
@@ -240,3 +240,60 @@ def test_what_cannot_go_on(changed, message):
     first = sample(**options, burn_in=0)
     with pytest.raises(ModelError, match=message):
         sample(**options | changed, burn_in=0, init=first)
+
+
+# --- Longer runs, quantiles and predictive draws ------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("GGGA", {"chains": 2, "thin": 2}),
+        ("GGGW", {"biases": True, "noise": "cols"}),
+        ("TGGW", {"chains": 2}),
+        ("GTTN", {"cells": ([0, 3, 3], [1, 0, 5])}),
+        ("PGG", {}),
+    ],
+)
+def test_a_run_that_is_made_longer_is_the_longer_run(name, options):
+    X = np.abs(small_matrix()).round()
+    options = {"burn_in": 7, "keep": "all", "random_state": 4, **options}
+    long = sample(X, name, 2, draws=19, **options)
+    short = sample(X, name, 2, draws=6, **options)
+    for longer in (short.more_draws(X, 13, n_jobs=2), short.more_draws(X, 5).more_draws(X, 8)):
+        for what in ("mean", "variance", "train_mse", "U_mean", "V_mean"):
+            np.testing.assert_array_equal(getattr(longer, what), getattr(long, what), what)
+        assert longer.settings == long.settings and set(longer.draws) == set(long.draws)
+        for variable, draws in long.draws.items():
+            np.testing.assert_array_equal(longer.draws[variable], draws, variable)
+        for one, other in zip(longer.states, long.states, strict=True):
+            for variable, value in other.variables().items():
+                np.testing.assert_array_equal(one.variables()[variable], value)
+    assert short.settings["draws"] == 6
+
+
+def test_longer_runs_that_cannot_be():
+    X = small_matrix()
+    bare = sample(X, "GGG", 2, draws=3, burn_in=2, random_state=0)
+    with pytest.raises(ModelError, match="sample with keep"):
+        bare.more_draws(X, 3)
+    kept = sample(X, "GGG", 2, draws=3, burn_in=2, keep="all", random_state=0)
+    with pytest.raises(ModelError, match="draws must be a whole number"):
+        kept.more_draws(X, 0)
+    with pytest.raises(ModelError, match="shape of the run is"):
+        kept.more_draws(X[:5], 3)
+
+
+def test_quantiles_and_predictive_draws_are_those_of_the_estimator():
+    X = small_matrix()
+    plain = {"center": "none", "scale": "none", "random_state": 1}
+    mf = BayesianMF("GGGA", 2, draws=30, burn_in=10, **plain).fit(X)
+    posterior = mf.posterior_
+    _, expected = mf.predict(quantiles=[0.1, 0.9])
+    np.testing.assert_array_equal(posterior.quantiles([0.1, 0.9]), expected)
+    np.testing.assert_array_equal(posterior.sample_predictive(4), mf.sample_predictive(4))
+    cells = [0, 2], [1, 1]
+    tight = posterior.quantiles([0.1, 0.9], *cells, include_noise=False)
+    assert tight.shape == (2, 2) and (np.ptp(tight, axis=0) < np.ptp(expected, axis=0)[cells]).all()
+    with pytest.raises(ModelError, match="Give both rows and cols"):
+        posterior.quantiles([0.5], [0])

@@ -43,6 +43,7 @@ def test_decimals_as_they_are_said(tmp_path):
 
 def test_separators_as_they_are_said(tmp_path):
     assert values(tmp_path, "id,a b\nx,1 2\n", sep=" ", labels="yes") == [[2]]
+    refused(tmp_path, "a b\n1 2\n", "say sep='space' (--sep space)", sep="tab")
     for sep in ("tab", "\t", "\\t"):
         assert values(tmp_path, "id\ta\nx\t1\n", sep=sep) == [[1]]
 
@@ -141,6 +142,13 @@ def test_summaries_are_noticed_at_the_end_alone(tmp_path):
     )
     notes = inspect(read_matrix(file(tmp_path, f"id,a,b\n{rows}Grand total,1,2\n")))
     assert any("drop='Grand total' (--drop 'Grand total')" in note for note in notes)
+
+
+def test_a_header_that_may_be_data_is_noticed(tmp_path):
+    said = "All column labels are numbers: if the first row holds data"
+    for header, noticed in (("3,1", True), ("1.5,2", True), ("2001,2002", False), ("a,1", False)):
+        X = read_matrix(file(tmp_path, f"x,{header}\ny,3,4\n"))
+        assert (said in str(X.origin.notes)) == noticed, header
 
 
 # --- Files --------------------------------------------------------------------------------------

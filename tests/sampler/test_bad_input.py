@@ -83,7 +83,7 @@ def test_mask_of_another_shape():
         ({"random_state": "seed"}, "random_state must be"),
         ({"random_state": -3}, "random_state must not be negative"),
         ({"model": "GGH"}, "Unknown model 'GGH'"),
-        ({"model": "ggga"}, "Did you mean 'GGGA'?"),
+        ({"model": "gggaa"}, "Did you mean 'GGGA'?"),
         ({"hyperparameters": {"lamda": 1.0}}, "Did you mean 'lambda'?"),
         ({"hyperparameters": {"lambda": -1.0}}, "precision must be a positive number, got -1.0"),
         ({"keep": ["W"]}, "has no variable 'W'"),

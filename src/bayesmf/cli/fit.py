@@ -16,7 +16,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bayesmf._errors import ConvergenceWarning, DataError, ModelError, nearest
+from bayesmf._errors import ConvergenceWarning, DataError, DataWarning, ModelError, nearest
 from bayesmf._files import replacing_folder, restore, sealed, writing
 from bayesmf.cli import _features, _found, _known, _reading, _tables
 from bayesmf.cli._tools import command, positive
@@ -269,7 +269,8 @@ def _sample(
         progress=loud,
     )  # fmt: skip
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # the verdict is printed anyway
+        for kind in (ConvergenceWarning, DataWarning):  # verdict and notes are printed anyway
+            warnings.simplefilter("ignore", kind)
         try:
             return estimator.fit(X, until=options.until, **known)
         except MemoryError:

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bayesmf._errors import DataError, nearest
+from bayesmf.data import frames
 from bayesmf.data.bounds import Bounds
 from bayesmf.data.origin import Origin
 
@@ -104,7 +105,8 @@ class ObservedMatrix:
         mask : boolean array, optional
             True where a cell of a dense `X` is observed; the content of others is ignored.
         row_labels, col_labels : iterable of hashable, optional
-            Names of the rows and columns; by default those of a DataFrame.
+            Names of the rows and columns; by default those of a DataFrame, but none of rows if its
+            index repeats some.
         **known
             Features of rows and columns, as `with_features` takes them.
 
@@ -131,9 +133,11 @@ class ObservedMatrix:
             raise DataError("mask goes with a dense matrix; leave unobserved entries out of X.")
         if is_triple:
             return cls.from_triples(X[0], X[1], X[2], None, row_labels, col_labels)
-        if _is_frame(X):
-            row_labels = X.index if row_labels is None else row_labels
-            col_labels = X.columns if col_labels is None else col_labels
+        if frames.is_frame(X):
+            frames.refuse_text(X)
+            own = frames.labels(X)
+            row_labels = own[0] if row_labels is None else row_labels
+            col_labels = own[1] if col_labels is None else col_labels
         source: Any = X.tocoo() if is_sparse else _array(X)  # COO leaves duplicates apart
         shape = _checked_shape(source.shape)
         names = _labels(row_labels, shape[0], "row"), _labels(col_labels, shape[1], "column")
@@ -500,7 +504,9 @@ def _view(i: IntArray, j: IntArray, values: FloatArray, shape: Shape, dense: boo
 
 def _array(X: Any) -> Array:
     """Return an array of floats or of anything that `_floats` can sort out."""
-    if _is_frame(X):
+    if frames.is_frame(X) and not frames.has_index(X):
+        return frames.numbers(X)
+    if frames.has_index(X):
         if all(dtype.kind in "biuf" for dtype in X.dtypes):
             return X.to_numpy(dtype=np.float64, na_value=np.nan)
         return X.to_numpy(dtype=object)
@@ -580,7 +586,11 @@ def _checked_mask(mask: Any, X: Any, shape: Shape) -> BoolArray:
         raise DataError(f"mask has shape {flags.shape} but X has {shape}; they must be equal.")
     if flags.dtype.kind not in "biuf" or not ((flags == 0) | (flags == 1)).all():
         raise DataError("mask must be boolean (or 0 and 1), True where a cell is observed.")
-    if _is_frame(mask) and _is_frame(X) and not all(map(np.array_equal, mask.axes, X.axes)):
+    if (
+        frames.has_index(mask)
+        and frames.has_index(X)
+        and not all(map(np.array_equal, mask.axes, X.axes))
+    ):
         raise DataError("mask and X have different labels; reindex mask like X.")
     return flags.astype(bool)
 
@@ -593,10 +603,6 @@ def _checked_shape(shape: tuple[int, ...]) -> Shape:
     if min(shape) < 0 or max(shape) > np.iinfo(np.int32).max:
         raise DataError(f"The shape {shape} is out of range; number the rows and columns from 0.")
     return int(shape[0]), int(shape[1])
-
-
-def _is_frame(X: Any) -> bool:
-    return all(hasattr(X, name) for name in ("index", "columns", "to_numpy"))
 
 
 def _cell(i: int, j: int, names: Names) -> str:

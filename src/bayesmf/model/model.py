@@ -32,6 +32,12 @@ class Model:
     >>> Model(Gaussian(), rows=Exponential(ARD(1, 1)), cols=Laplace(1.0))
     Model(Gaussian(alpha=1.0, beta=1.0), rows=Exponential(rate=ARD(alpha=1, beta=1, shared=True)), \
 cols=Laplace(scale=1.0))
+    >>> from bayesmf import preset
+    >>> print(preset("GEG"))
+    GEG
+      likelihood  Gaussian(alpha=1.0, beta=1.0)
+      rows        Exponential(rate=0.1)
+      cols        Normal(precision=0.1, update='rows')
     """
 
     likelihood: Likelihood
@@ -78,6 +84,12 @@ cols=Laplace(scale=1.0))
     def __repr__(self) -> str:
         biases = "" if self.biases is None else f", biases={self.biases!r}"
         return f"Model({self.likelihood!r}, rows={self.rows!r}, cols={self.cols!r}{biases})"
+
+    def __str__(self) -> str:
+        """The model in lines: its name, and each part of it."""
+        parts = {"likelihood": self.likelihood, "rows": self.rows, "cols": self.cols}
+        parts |= {} if self.biases is None else {"biases": self.biases}
+        return "\n".join([self.name, *(f"  {part:10}  {value!r}" for part, value in parts.items())])
 
     @property
     def shared_ard(self) -> ARD | None:

@@ -174,7 +174,7 @@ def hyperparameters(name: str) -> dict[str, Any]:
     >>> hyperparameters("GGG")
     {'lambda': 0.1, 'alpha_tau': 1.0, 'beta_tau': 1.0}
     """
-    row = _lookup(name)
+    row = _lookup(known_name(name))
     return {**row.defaults, **row.likelihood.hyperparameters()}
 
 
@@ -184,7 +184,7 @@ def preset(name: str, **values: Any) -> Model:
     Parameters
     ----------
     name
-        One of the names in `PRESETS`, such as "GGGA".
+        One of the names in `PRESETS`, such as "GGGA", in capitals or not.
     **values
         Hyperparameters by the names that `hyperparameters` lists; ``lambda_`` may be written for
         "lambda", which Python reserves.
@@ -195,6 +195,7 @@ def preset(name: str, **values: Any) -> Model:
     >>> preset("GEG", lambda_=0.5).rows
     Exponential(rate=0.5)
     """
+    name = known_name(name)
     row = _lookup(name)
     v = Hyper(hyperparameters(name))
     for key, value in values.items():
@@ -254,6 +255,21 @@ def _with_options(model: Model, noise: str | None, limits: tuple[Any, Any]) -> L
         inner = likelihood.noise if isinstance(likelihood, Censored) else likelihood
         likelihood = Censored(*limits, noise=inner)  # type: ignore[arg-type]
     return likelihood
+
+
+def known_name(name: str) -> str:
+    """How a model is called that somebody names in other capitals; unknown names stay.
+
+    Examples
+    --------
+    >>> known_name("ggga"), known_name("gvng"), known_name("Tggw"), known_name("best")
+    ('GGGA', 'GVnG', 'TGGW', 'best')
+    """
+    if not isinstance(name, str) or name in PRESETS:
+        return name
+    rests = {known[1:].casefold(): known[1:] for known in PRESETS}
+    letter, rest = name[:1].upper(), rests.get(name[1:].casefold())
+    return name if rest is None or letter not in LETTERS else letter + rest
 
 
 def _lookup(name: str) -> Preset:

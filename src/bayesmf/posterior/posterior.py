@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -120,6 +120,86 @@ class Posterior:
         if not return_std:
             return mean
         return mean, np.sqrt(self._pick(self.variance, where))
+
+    def quantiles(
+        self, levels: Sequence[float], rows: Any = None, cols: Any = None, *,
+        include_noise: bool = True,
+    ) -> Array:  # fmt: skip
+        """Quantiles of the predictive distribution of cells; needs the draws of U and V.
+
+        Parameters
+        ----------
+        levels
+            Probabilities, such as (0.05, 0.95).
+        rows, cols
+            Positions of the cells, two arrays of one length; all cells if left out.
+        include_noise
+            Whether they are those of a new observation, or of the expected value alone.
+
+        Returns
+        -------
+        array (len(levels), n), or (len(levels), I, J) for all cells
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from bayesmf import sample
+        >>> X = np.random.default_rng(0).normal(size=(20, 10))
+        >>> posterior = sample(X, "GGG", 2, draws=50, keep=("U", "V"), random_state=0)
+        >>> posterior.quantiles([0.05, 0.95]).shape, posterior.sample_predictive(7).shape
+        ((2, 20, 10), (7, 20, 10))
+        """
+        from bayesmf.posterior.predictive import Predictive
+
+        if (rows is None) != (cols is None):
+            raise ModelError("Give both rows and cols, or neither.")
+        where = None if rows is None else cell_arrays((rows, cols), self.shape)
+        found = Predictive.of(self).quantities(where, False, levels, include_noise)
+        return found[1]
+
+    def sample_predictive(self, m: int = 100) -> Array:
+        """Draw m matrices (m, I, J) from the predictive distribution, noise included.
+
+        They belong to m of the kept draws, evenly spread; needs the draws of U and V.
+        """
+        from bayesmf.posterior.predictive import Predictive
+
+        return Predictive.of(self).completions(m)
+
+    def more_draws(
+        self, X: Any, draws: int, *, n_jobs: int | None = None, progress: bool = False
+    ) -> Posterior:
+        """The posterior of a longer run: its chains go on for this many kept draws each.
+
+        It is the run that `sample` would have made with so many draws in all, bit for bit. Moments
+        are taken up from the kept draws, so these must include U and V (``keep="all"`` with
+        biases).
+
+        Parameters
+        ----------
+        X
+            The data, as `sample` was given them.
+        draws
+            Kept draws per chain to add.
+        n_jobs
+            Threads, as in `sample`.
+        progress
+            Whether to show a bar on standard error.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from bayesmf import sample
+        >>> X = np.random.default_rng(0).normal(size=(20, 10))
+        >>> options = {"keep": ("U", "V"), "random_state": 0}
+        >>> short = sample(X, "GGG", 2, draws=30, **options)
+        >>> long = sample(X, "GGG", 2, draws=50, **options)
+        >>> bool((short.more_draws(X, 20).mean == long.mean).all())
+        True
+        """
+        from bayesmf.posterior.sample import more_draws
+
+        return more_draws(self, X, draws, n_jobs, progress)
 
     def factors(self) -> tuple[Array, Array]:
         """Kept draws of both sides, those of all chains in one row: (D, I, K), (D, J, K)."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,11 @@ from bayesmf.posterior.diagnostics import SCREENED
 from bayesmf.posterior.posterior import Posterior
 from bayesmf.posterior.verdict import FINE
 from bayesmf.sampler.checkpoints import Folder, Memory, known_seed
+from bayesmf.sampler.moments import Moments
 from bayesmf.sampler.run import ChainRun, Plan, Progress, run_chains
 from bayesmf.sampler.start import check_init
 from bayesmf.sampler.state import Problem
-from bayesmf.streams import RandomState, seed_words
+from bayesmf.streams import Array, RandomState, seed_words
 
 
 def sample(
@@ -154,6 +156,62 @@ def run_on(
             init=posterior, store=folder, **options,
         )  # fmt: skip
     return posterior
+
+
+def more_draws(
+    posterior: Posterior, X: Any, draws: int, n_jobs: int | None, progress: Any
+) -> Posterior:
+    """The run of a posterior made longer, as `Posterior.more_draws` describes it."""
+    whole_number("draws", draws)
+    if posterior.interrupted:
+        raise ModelError("The run was interrupted, so its chains differ in length; sample again.")
+    settings, chains, X = posterior.settings, len(posterior.states), ObservedMatrix.of(X)
+    threads = _threads.count(n_jobs)
+    workers = min(threads, chains)
+    problem = Problem.of(
+        X, posterior.model, posterior.n_components, scale_move=settings["scale_move"],
+        threads=max(1, threads // workers),
+    )  # fmt: skip
+    plan = Plan(
+        problem, settings["draws"] + draws, settings["burn_in"], settings["thin"],
+        settings["init"], _starts(posterior, problem, chains),
+        np.random.SeedSequence(settings["seed"]), posterior.cells, list(posterior.draws), chains,
+        X.fingerprint(),
+    )  # fmt: skip
+    memory = _Earlier(posterior, plan)
+    with memory.opened():
+        return _gather(plan, memory, run_chains(plan, memory, workers, progress))
+
+
+class _Earlier(Memory):
+    """Draws of a run that is to become longer, and checkpoints of where its chains ended."""
+
+    def __init__(self, posterior: Posterior, plan: Plan) -> None:
+        super().__init__(plan.shapes())
+        self._posterior, self._plan = posterior, plan
+        self._predictors = posterior.predictors()
+
+    @contextmanager
+    def opened(self) -> Iterator[None]:
+        with super().opened():
+            for name, kept in self._posterior.draws.items():
+                self.arrays[name][:, : kept.shape[1]] = kept
+            yield
+
+    def load(self, chain: int) -> dict[str, Array]:
+        """Moments are taken anew from the kept draws, in their order."""
+        earlier, shape, K = self._posterior, self._posterior.shape, self._posterior.n_components
+        done = earlier.settings["draws"]
+        run = ChainRun(
+            chain, Moments(shape, earlier.cells), np.zeros((shape[0], K)), np.zeros((shape[1], K)),
+            earlier.states[chain], earlier.train_mse[chain].tolist(),
+            earlier.seconds[chain].tolist(),
+        )  # fmt: skip
+        for d in range(done):
+            left, right = (side[chain * done + d] for side in self._predictors)
+            run.add(left, right, earlier.draws["U"][chain, d], earlier.draws["V"][chain, d],
+                    self._plan.problem.threads)  # fmt: skip
+        return run.to_arrays()
 
 
 def sample_whole(*arguments: Any, **options: Any) -> Posterior:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from array import array
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -87,9 +88,11 @@ def wide(table: Table, layout: Layout) -> tuple[ObservedMatrix, str]:
     part = _tidied(Part(layers, rows, columns[start:]), header[start:], lines, notes)
     part = _unique(part, layout.duplicates, notes)
     if not part.cols:
+        mark = option("sep", "space") if " " in header[0] else "sep=... (--sep)"
         raise DataError(
-            "there is no column of values; if other marks separate the cells, say sep=... (--sep)."
+            f"there is no column of values; if other marks separate the cells, say {mark}."
         )
+    notes += _headless(header[start:], table)
     notes += table.cells.notes()
     return _matrix(part), header[0] if start else ""
 
@@ -99,6 +102,19 @@ def _column_names(header: Sequence[str], start: int) -> list[str]:
     return [
         name if name or (j == 0 and start) else f"column {j + 1}" for j, name in enumerate(header)
     ]
+
+
+def _headless(header: list[str], table: Table) -> list[str]:
+    """A word on column labels that look like a row of data."""
+    reader = table.cells.fresh()
+    try:
+        found = [reader.number(name) for name in header]
+    except ValueError:
+        return []
+    years = all(a < b for a, b in pairwise(found)) and all(x % 1 == 0 for x in found)
+    return [] if years else [
+        "All column labels are numbers: if the first row holds data, write a row of labels above."
+    ]  # fmt: skip
 
 
 def _refuse_unknown(names: set[str], known: list[str]) -> None:

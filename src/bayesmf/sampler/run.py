@@ -60,6 +60,12 @@ class ChainRun:
     train_mse: list[float] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
 
+    def add(self, left: Array, right: Array, U: Array, V: Array, threads: int) -> None:
+        """Take in one draw: two arrays whose product is that of all cells, and the factors."""
+        self.moments.add(left, right, threads)
+        self.U_mean += (U - self.U_mean) / self.moments.count
+        self.V_mean += (V - self.V_mean) / self.moments.count
+
     def to_arrays(self) -> dict[str, Array]:
         """Everything by name, for a checkpoint."""
         assert self.state is not None
@@ -187,10 +193,8 @@ def _run_chain(
 def _keep(plan: Plan, memory: Memory, run: ChainRun) -> None:
     """Take the present state into the moments and the kept draws."""
     assert run.state is not None
-    run.moments.add(*run.state.predictors(), plan.problem.threads)
+    run.add(*run.state.predictors(), run.state.U, run.state.V, plan.problem.threads)
     count = run.moments.count
-    run.U_mean += (run.state.U - run.U_mean) / count
-    run.V_mean += (run.state.V - run.V_mean) / count
     variables = run.state.variables()
     for name in plan.keep:
         memory.keep(name, run.number, count - 1, variables[name])
