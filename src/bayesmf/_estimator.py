@@ -15,7 +15,8 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from bayesmf import _threads
-from bayesmf._errors import ConvergenceWarning, DataError, ModelError, whole_number
+from bayesmf._arguments import check, checked
+from bayesmf._errors import ConvergenceWarning, DataError, KindError, ModelError, whole_number
 from bayesmf.data.errors import known_errors
 from bayesmf.data.inspection import codes, inspect
 from bayesmf.data.observed import ObservedMatrix
@@ -92,6 +93,7 @@ class Factorisation(BaseEstimator):
         self.store = store
 
     @classmethod
+    @checked
     def from_posterior(
         cls, posterior: Posterior, X: Any, center: str = "none", scale: str = "none",
         transformation: Any = None,
@@ -154,20 +156,27 @@ class Factorisation(BaseEstimator):
                     f"{self.n_features_in_}."
                 )
             return X
-        checked = validate_data(
-            self, X, reset=reset, ensure_all_finite="allow-nan",
-            accept_sparse=("csr", "csc", "coo"), dtype=np.float64,
-        )  # fmt: skip
+        try:
+            found = validate_data(
+                self, X, reset=reset, ensure_all_finite="allow-nan",
+                accept_sparse=("csr", "csc", "coo"), dtype=np.float64,
+            )  # fmt: skip
+        except TypeError as error:
+            raise KindError(str(error)) from None
+        except ValueError as error:
+            raise DataError(str(error)) from None
         labels = (X.index, X.columns) if hasattr(X, "columns") else (None, None)
-        return ObservedMatrix.of(checked, row_labels=labels[0], col_labels=labels[1])
+        return ObservedMatrix.of(found, row_labels=labels[0], col_labels=labels[1])
 
     def _fit(
         self, X: Any, errors: Any, weights: Any, lower: Any, upper: Any, until: str | None
     ) -> None:
         """Sample, and set what a fitted estimator has."""
+        check(self.get_params(deep=False))
         if until not in (None, "converged"):
             raise ModelError(f"until must be None or 'converged', got {until!r}.")
         matrix = known_errors(self._read(X, reset=True), errors, weights)
+        matrix.check_range()
         models = self._models((lower, upper))
         model = next(iter(models.values()))
         model.likelihood.check(matrix)
@@ -263,6 +272,7 @@ class Factorisation(BaseEstimator):
             return replace(found, level=UNUSABLE, advice=(*wrong, *found.advice))
         return found
 
+    @checked
     def noise_sd(self, level: float = 0.9) -> Noise:
         """Standard deviation of the noise of all cells, rows and columns, in the data's units.
 

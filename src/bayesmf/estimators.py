@@ -10,6 +10,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from bayesmf._arguments import checked
 from bayesmf._errors import DataError, ModelError
 from bayesmf._estimator import Factorisation
 from bayesmf.data.cells import cell_arrays
@@ -104,6 +105,7 @@ class BayesianMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Factorisatio
     ((30, 20), (30, 20))
     """
 
+    @checked
     def fit(
         self, X: Any, y: Any = None, *, errors: Any = None, weights: Any = None,
         lower: Any = None, upper: Any = None, until: str | None = None,
@@ -156,6 +158,7 @@ class BayesianMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Factorisatio
         new, _ = self._draw_new_rows(self._read(X, reset=False))
         return (new.U @ self.posterior_.rotations).mean(axis=0)
 
+    @checked
     def predict(
         self,
         rows: Any = None,
@@ -215,6 +218,7 @@ class BayesianMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Factorisatio
         predictive, cells = self._at(rows, cols)
         return predictive.probabilities(cells)
 
+    @checked
     def sample_predictive(self, m: int = 100) -> Array:
         """Draw m matrices from the posterior predictive distribution, noise included: (m, I, J)."""
         return self._predictive().completions(m)
@@ -231,12 +235,15 @@ class BayesianMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Factorisatio
         """
         predictive = self._predictive()
         cells = cell_arrays((rows, cols), predictive.shape)
-        y = np.asarray(values, dtype=np.float64)
+        y = _as_floats("values", values)
         if y.shape != cells[0].shape:
             raise DataError(f"values must have shape {cells[0].shape}, got {y.shape}.")
         weights = None
         if errors is not None:
-            weights = np.broadcast_to(np.asarray(errors, dtype=np.float64), y.shape) ** -2.0
+            known = _as_floats("errors", errors)
+            if known.shape not in ((), y.shape) or not (known > 0).all():
+                raise DataError(f"errors must be positive, one or of shape {y.shape}.")
+            weights = np.broadcast_to(known, y.shape) ** -2.0
         return predictive.log_density(cells, y, weights)
 
     def score(self, X: Any, y: Any = None) -> float:
@@ -276,6 +283,7 @@ class BayesianImputer(TransformerMixin, Factorisation):
     False
     """
 
+    @checked
     def fit(
         self, X: Any, y: Any = None, *, errors: Any = None, weights: Any = None,
         lower: Any = None, upper: Any = None, until: str | None = None,
@@ -298,6 +306,7 @@ class BayesianImputer(TransformerMixin, Factorisation):
         matrix = self._read(X, reset=False)
         return _filled(X, matrix, self._of_new_rows(matrix))
 
+    @checked
     def impute(self, m: int = 20) -> Array:
         """Return m completions of the fitted matrix, (m, I, J), for multiple imputation.
 
@@ -315,6 +324,13 @@ class BayesianImputer(TransformerMixin, Factorisation):
 
         check_is_fitted(self, "posterior_")
         return _check_feature_names_in(self, input_features)
+
+
+def _as_floats(name: str, values: Any) -> Array:
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise DataError(f"{name} must be numbers, got {values!r}.") from None
 
 
 def _filled(X: Any, matrix: ObservedMatrix, predictive: Predictive) -> Any:

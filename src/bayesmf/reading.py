@@ -21,6 +21,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bayesmf import _sizes
+from bayesmf._arguments import checked
 from bayesmf._errors import DataError, ModelError, nearest
 from bayesmf.data.bounds import Bounds
 from bayesmf.data.observed import Array, ObservedMatrix
@@ -63,6 +65,7 @@ class Reading(NamedTuple):
     high: float
 
 
+@checked
 def read_matrix(
     source: str | Path, *, long: str | Sequence[str] | None = None, labels: str = "auto"
 ) -> ObservedMatrix:
@@ -105,6 +108,7 @@ def read_matrix(
         _announce(path)
         X = _READERS[suffix](path, layout)
         X.check_entries()
+        X.check_range()
     except DataError as error:
         raise DataError(f"{path}: {error}") from None
     except MemoryError:
@@ -297,7 +301,7 @@ def _open(path: Path) -> Any:
 
 
 def _lines(text: io.TextIOWrapper) -> Iterator[str]:
-    for number, line in enumerate(text, 1):
+    for number, line in enumerate(_sizes.lines(text), 1):
         if "\0" in line:
             raise DataError(f"line {number} {_NUL}")
         yield line
@@ -404,6 +408,8 @@ def _loaded(kind: str, read: Callable[[], Any]) -> Any:
             raise DataError(f"it holds {_OBJECTS}") from None
         what = str(error).partition("\n")[0].rstrip(".")
         raise DataError(f"it is not {kind}, or is damaged ({what}).") from None
+    if hasattr(found, "nnz"):
+        _sizes.check_shape(found.shape, found.nnz)
     if sum(found.shape) > LONGEST:
         raise DataError(f"its shape {found.shape} is too large for memory; read a part of it.")
     return found
@@ -440,7 +446,11 @@ def _read_npz(path: Path, layout: Layout) -> ObservedMatrix:
 def _read_mtx(path: Path, layout: Layout) -> ObservedMatrix:
     from scipy.io import mmread
 
-    return ObservedMatrix.of(_loaded("a MatrixMarket file", lambda: mmread(path)))
+    def read() -> Any:
+        _sizes.check_market(path)
+        return mmread(path)
+
+    return ObservedMatrix.of(_loaded("a MatrixMarket file", read))
 
 
 def _read_parquet(path: Path, layout: Layout) -> ObservedMatrix:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bayesmf._arguments import checked
 from bayesmf._errors import DataError, ModelError
 from bayesmf.data.cells import cell_arrays
 from bayesmf.data.observed import ObservedMatrix
@@ -91,6 +92,7 @@ class Posterior:
         """Whether an interrupt ended the run early; `notes` says what was kept."""
         return bool(self.settings.get("interrupted"))
 
+    @checked
     def predict(
         self, rows: Any = None, cols: Any = None, *, method: str = "mean", return_std: bool = False
     ) -> Any:
@@ -143,6 +145,7 @@ class Posterior:
         names = [name for name in self.draws if name.startswith("bias.")]
         return self._flat((name.removeprefix("bias.") for name in names), "bias.")
 
+    @checked
     def noise(self, level: float = 0.9) -> Noise:
         """Standard deviation of the noise, of all cells and of each row and column.
 
@@ -197,6 +200,7 @@ class Posterior:
 
         return rotations(*self.factors(), invariance(self.model))
 
+    @checked
     def summary(self, X: Any = None, *, n_cells: int = 20, screen: int | None = None) -> Summary:
         """Diagnose the run: convergence of all that is identifiable, and a verdict in words.
 
@@ -226,6 +230,7 @@ class Posterior:
 
         return to_datatree(self)
 
+    @checked
     def save(self, path: str | Path) -> None:
         """Write everything to a file, from which `load` reads it; nothing is pickled.
 
@@ -252,6 +257,7 @@ class Posterior:
         save(self, path)
 
     @staticmethod
+    @checked
     def load(path: str | Path, *, parts: Iterable[type] = ()) -> Posterior:
         """Read a posterior that `save` wrote; one that is damaged is refused.
 

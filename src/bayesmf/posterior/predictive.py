@@ -224,7 +224,7 @@ class Predictive:
             asked.append(self._std(noise))
         if quantiles is not None:
             levels = np.atleast_1d(np.asarray(quantiles, dtype=np.float64))
-            if not ((levels >= 0) & (levels <= 1)).all():
+            if levels.ndim != 1 or not ((levels >= 0) & (levels <= 1)).all():
                 raise ModelError(f"quantiles must lie between 0 and 1, got {quantiles!r}.")
             asked.append(self._quantiles(levels.tolist(), noise))
         found = self._by_block(cells, *asked)

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from bayesmf import _threads
-from bayesmf._errors import ModelError, nearest, whole_number
+from bayesmf._arguments import checked
+from bayesmf._errors import ModelError, nearest
 from bayesmf.data.cells import cell_arrays
 from bayesmf.data.observed import ObservedMatrix
 from bayesmf.model.biases import Biases
@@ -25,6 +26,7 @@ from bayesmf.sampler.state import Problem
 from bayesmf.streams import RandomState, seed_words
 
 
+@checked
 def sample(
     X: Any,
     model: str | Model = "GGGA",
@@ -109,9 +111,6 @@ def sample(
     >>> posterior.predict().shape
     (20, 15)
     """
-    least = {"draws": (draws, 1), "burn_in": (burn_in, 0), "thin": (thin, 1), "chains": (chains, 1)}
-    for name, (value, smallest) in least.items():
-        whole_number(name, value, smallest)
     model = as_model(model, hyperparameters, biases, noise, (lower, upper))
     threads = _threads.count(n_jobs)
     workers = min(threads, chains)
