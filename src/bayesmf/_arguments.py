@@ -102,7 +102,7 @@ def _is_flag(value: Any) -> bool:
 
 
 def _is_path(value: Any) -> bool:
-    return isinstance(value, (str, os.PathLike)) and bool(str(value))
+    return isinstance(value, (str, os.PathLike)) and bool(str(value)) and "\0" not in str(value)
 
 
 def _is_iterable(value: Any) -> bool:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
@@ -17,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from bayesmf import _threads
 from bayesmf._arguments import check, checked
 from bayesmf._errors import ConvergenceWarning, DataError, KindError, ModelError, whole_number
+from bayesmf._files import write_arrays
 from bayesmf.data.errors import known_errors
 from bayesmf.data.inspection import codes, inspect
 from bayesmf.data.observed import ObservedMatrix
@@ -25,6 +27,16 @@ from bayesmf.model.biases import Biases, augmented
 from bayesmf.model.model import Model
 from bayesmf.model.presets import as_model
 from bayesmf.posterior.diagnostics import SCREENED, TOO_FEW, Summary
+from bayesmf.posterior.files import (
+    arrays_of,
+    attributes,
+    fields,
+    is_plain,
+    kind_of,
+    matrix_arrays,
+    matrix_of,
+    read,
+)
 from bayesmf.posterior.new_rows import NewRows, draw_new_rows, needed
 from bayesmf.posterior.noise import Noise, in_units
 from bayesmf.posterior.posterior import Posterior
@@ -36,6 +48,7 @@ from bayesmf.sampler.checkpoints import known_seed
 from bayesmf.streams import seed_words
 
 AUTO = "auto"
+_FITTED = ("notes_", "rank_errors_", "cv_errors_")  # what a file of an estimator has besides
 #: The automatic model: normal factors with their means and covariances, and biases beside them.
 AUTOMATIC_MODEL = "GGGW"
 AUTOMATIC_NOISE = ("cols", "both", "equal")
@@ -121,6 +134,43 @@ class Factorisation(BaseEstimator):
                 "with their errors, center, scale and transformation."
             )
         estimator._set(posterior, matrix, units)
+        return estimator
+
+    @checked
+    def save(self, path: str | Path) -> None:
+        """Write the fitted estimator, its posterior and its data to an ``.npz`` file for `load`.
+
+        Nothing is pickled. Parameters that are not plain data, such as a generator of random
+        numbers, are left out.
+        """
+        check_is_fitted(self, "posterior_")
+        if kind_of(path) != ".npz":
+            raise ModelError(f"{path} must end in .npz; posterior_.save writes other files.")
+        arrays = arrays_of(self.posterior_) | matrix_arrays(self._matrix)
+        params = {k: v for k, v in self.get_params(deep=False).items() if is_plain(v)}
+        own = {name: getattr(self, name) for name in _FITTED if hasattr(self, name)}
+        about = {"params": params, "fitted": own}
+        write_arrays(path, arrays, attributes(self.posterior_) | {"estimator": json.dumps(about)})
+
+    @classmethod
+    @checked
+    def load(cls, path: str | Path, *, parts: Iterable[type] = ()) -> Self:
+        """Read an estimator that `save` wrote; ``parts`` are those of `Posterior.load`."""
+        arrays, about = read(path)
+        if "estimator" not in about:
+            raise DataError(
+                f"{path} holds a posterior alone; load it with Posterior.load, and give its data "
+                f"to {cls.__name__}.from_posterior."
+            )
+        posterior = Posterior(**fields(arrays, about, path, parts))
+        own = json.loads(about["estimator"])
+        estimator = cls(**{"model": posterior.model, **own["params"]})
+        names = (posterior.row_labels, posterior.col_labels)
+        matrix = estimator._read(matrix_of(arrays, posterior.shape, names), reset=True)
+        estimator._set(posterior, matrix, estimator._units(matrix, posterior.model))
+        for name, value in own["fitted"].items():
+            errors = name.endswith("errors_")
+            setattr(estimator, name, {int(k): v for k, v in value.items()} if errors else value)
         return estimator
 
     def _set(self, posterior: Posterior, X: ObservedMatrix, units: Units) -> None:
