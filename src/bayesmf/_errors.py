@@ -16,8 +16,16 @@ class DataError(BayesmfError):
     """The data cannot be used as they are."""
 
 
+class KindError(DataError, TypeError):
+    """The data are of a kind that cannot be read: what scikit-learn calls a TypeError."""
+
+
 class ModelError(BayesmfError):
     """A model, a hyperparameter or an option is unknown or out of range."""
+
+
+class RangeError(ModelError, FloatingPointError):
+    """A chain left the range of double precision."""
 
 
 class StorageError(BayesmfError, OSError):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
@@ -15,14 +16,17 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from bayesmf import _threads
+from bayesmf._arguments import check, checked
 from bayesmf._errors import (
     ConvergenceWarning,
     DataError,
     DataWarning,
+    KindError,
     ModelError,
     nearest,
     whole_number,
 )
+from bayesmf._files import write_arrays
 from bayesmf.data import frames
 from bayesmf.data.errors import known_errors
 from bayesmf.data.informed import of_new
@@ -34,6 +38,16 @@ from bayesmf.model.biases import Biases, augmented
 from bayesmf.model.model import Model
 from bayesmf.model.presets import as_model
 from bayesmf.posterior.diagnostics import SCREENED, TOO_FEW, Summary
+from bayesmf.posterior.files import (
+    arrays_of,
+    attributes,
+    fields,
+    is_plain,
+    kind_of,
+    matrix_arrays,
+    matrix_of,
+    read,
+)
 from bayesmf.posterior.filled import Filled, filled
 from bayesmf.posterior.fitted import Fitted
 from bayesmf.posterior.loo import LeaveOneOut, leave_one_out
@@ -51,6 +65,7 @@ AUTO = "auto"
 _CHECKS: dict[str, Any] = {
     "ensure_all_finite": "allow-nan", "accept_sparse": ("csr", "csc", "coo"), "dtype": np.float64,
 }  # fmt: skip
+_FITTED = ("notes_", "rank_errors_", "cv_errors_")  # what a file of an estimator has besides
 #: The automatic model: normal factors with their means and covariances, and biases beside them.
 AUTOMATIC_MODEL = "GGGW"
 AUTOMATIC_NOISE = ("cols", "both", "equal")
@@ -109,6 +124,7 @@ class Factorisation(BaseEstimator):
         self.store = store
 
     @classmethod
+    @checked
     def from_posterior(
         cls, posterior: Posterior, X: Any, center: str = "none", scale: str = "none",
         transformation: Any = None,
@@ -130,12 +146,51 @@ class Factorisation(BaseEstimator):
                 f"The posterior is of a matrix of shape {posterior.shape}, not {matrix.shape}."
             )
         units = estimator._units(matrix, posterior.model)
-        if posterior.fingerprint not in ("", matrix.fingerprint(), units.off(matrix).fingerprint()):
+        known = (one.fingerprint(features=False) for one in (matrix, units.off(matrix)))
+        if posterior.fingerprint not in ("", *known):
             raise DataError(
                 "The posterior is of other data of the same shape; give those that were fitted, "
                 "with their errors, center, scale and transformation."
             )
         estimator._set(posterior, matrix, units)
+        return estimator
+
+    @checked
+    def save(self, path: str | Path) -> None:
+        """Write the fitted estimator, its posterior and its data to an ``.npz`` file for `load`.
+
+        Nothing is pickled. Parameters that are not plain data, such as a generator of random
+        numbers, are left out.
+        """
+        check_is_fitted(self, "posterior_")
+        if kind_of(path) != ".npz":
+            raise ModelError(f"{path} must end in .npz; posterior_.save writes other files.")
+        arrays = arrays_of(self.posterior_) | matrix_arrays(self._matrix)
+        params = {k: v for k, v in self.get_params(deep=False).items() if is_plain(v)}
+        own = {name: getattr(self, name) for name in _FITTED if hasattr(self, name)}
+        about = {"params": params, "fitted": own}
+        write_arrays(path, arrays, attributes(self.posterior_) | {"estimator": json.dumps(about)})
+
+    @classmethod
+    @checked
+    def load(cls, path: str | Path, *, parts: Iterable[type] = ()) -> Self:
+        """Read an estimator that `save` wrote; ``parts`` are those of `Posterior.load`."""
+        arrays, about = read(path)
+        if "estimator" not in about:
+            raise DataError(
+                f"{path} holds a posterior alone; load it with Posterior.load, and give its data "
+                f"to {cls.__name__}.from_posterior."
+            )
+        posterior = Posterior(**fields(arrays, about, path, parts))
+        own = json.loads(about["estimator"])
+        estimator = cls(**{"model": posterior.model, **own["params"]})
+        names = (posterior.row_labels, posterior.col_labels)
+        matrix = posterior.model.informed(matrix_of(arrays, posterior.shape, names))
+        matrix = estimator._read(matrix, reset=True)
+        estimator._set(posterior, matrix, estimator._units(matrix, posterior.model))
+        for name, value in own["fitted"].items():
+            errors = name.endswith("errors_")
+            setattr(estimator, name, {int(k): v for k, v in value.items()} if errors else value)
         return estimator
 
     def _set(self, posterior: Posterior, X: ObservedMatrix, units: Units) -> None:
@@ -176,8 +231,16 @@ class Factorisation(BaseEstimator):
             return X
         if frames.is_frame(X):
             return self._read_frame(X, reset)
-        checked = validate_data(self, X, reset=reset, **_CHECKS)
-        return ObservedMatrix.of(checked)
+        return ObservedMatrix.of(self._validated(X, reset))
+
+    def _validated(self, X: Any, reset: bool) -> Any:
+        """What scikit-learn makes of a table; its complaints are ours."""
+        try:
+            return validate_data(self, X, reset=reset, **_CHECKS)
+        except TypeError as error:
+            raise KindError(str(error)) from None
+        except ValueError as error:
+            raise DataError(str(error)) from None
 
     def _name_features(self, X: ObservedMatrix) -> None:
         """Number and names of the columns, as scikit-learn keeps them: names are texts, or none."""
@@ -191,23 +254,25 @@ class Factorisation(BaseEstimator):
         """The same for a DataFrame; columns that hold no numbers are refused by name."""
         frames.refuse_text(X)
         if frames.has_index(X):
-            checked = validate_data(self, X, reset=reset, **_CHECKS)
+            found = self._validated(X, reset)
         else:
             validate_data(self, X, reset=reset, skip_check_array=True)  # names of the columns
-            checked = frames.numbers(X)
+            found = frames.numbers(X)
         rows, cols = frames.labels(X)
-        return ObservedMatrix.of(checked, row_labels=rows, col_labels=cols)
+        return ObservedMatrix.of(found, row_labels=rows, col_labels=cols)
 
     def _fit(
         self, X: Any, errors: Any, weights: Any, lower: Any, upper: Any, until: str | None,
         **known: Any,
     ) -> None:  # fmt: skip
         """Sample, and set what a fitted estimator has."""
+        check(self.get_params(deep=False))
         if until not in (None, "converged"):
             raise ModelError(f"until must be None or 'converged', got {until!r}.")
         matrix = known_errors(self._read(X, reset=True), errors, weights)
         if any(given is not None for given in known.values()):
             matrix = matrix.with_features(**known)
+        matrix.check_range()
         models = self._models((lower, upper))
         model = next(iter(models.values()))
         model.likelihood.check(matrix)
@@ -230,7 +295,7 @@ class Factorisation(BaseEstimator):
         )  # fmt: skip
         if until is not None:
             posterior = run_on(posterior, data, self.draws, self.thin, **options)
-        posterior = replace(posterior, fingerprint=matrix.fingerprint())
+        posterior = replace(posterior, fingerprint=matrix.fingerprint(features=False))
         self._set(posterior, matrix, units)
         self._warn()
 
@@ -371,6 +436,7 @@ class Factorisation(BaseEstimator):
         mean, std, (lower, upper) = found
         return filled(self._matrix, mean, std, (lower, upper), clip_ends(clip, self._matrix))
 
+    @checked
     def noise_sd(self, level: float = 0.9) -> Noise:
         """Standard deviation of the noise of all cells, rows and columns, in the data's units.
 

@@ -33,6 +33,7 @@ def _reset() -> None:
     global _pool, _pool_size, _turn, _mine, _blas_lock
     _pool, _pool_size = None, 0
     _turn, _mine, _blas_lock = threading.Lock(), threading.local(), threading.Lock()
+    _blas_users.clear()  # products of a child stay on one thread
 
 
 if hasattr(os, "register_at_fork"):

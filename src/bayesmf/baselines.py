@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from bayesmf import _threads
+from bayesmf._arguments import checked
 from bayesmf._errors import DataError, ModelError, nearest, whole_number
 from bayesmf.data.cells import cell_arrays
 from bayesmf.data.observed import ObservedMatrix, View
@@ -62,6 +63,7 @@ def spelt(name: str) -> str:
     return name.replace(" ", "-").replace("_", "-")
 
 
+@checked
 def baseline(
     X: Any,
     name: str,
@@ -104,12 +106,10 @@ def baseline(
         )
     matrix = ObservedMatrix.of(X)
     matrix.check_entries()
+    matrix.check_range()
     if name == "NMF":
-        K, steps = (
-            whole_number("n_components", n_components),
-            whole_number("iterations", iterations),
-        )
-        return _nmf(matrix, K, steps, random_state, n_jobs)
+        K = whole_number("n_components", n_components)
+        return _nmf(matrix, K, iterations, random_state, n_jobs)
     begin = time.perf_counter()
     U, V = np.ones((matrix.shape[0], 1)), np.ones((matrix.shape[1], 1))
     if name == "row-average":

@@ -10,6 +10,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from bayesmf._arguments import checked
 from bayesmf._errors import DataError, ModelError
 from bayesmf._estimator import Factorisation
 from bayesmf.data import frames
@@ -107,6 +108,7 @@ class BayesianMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Factorisatio
     ((30, 20), (30, 20))
     """
 
+    @checked
     def fit(
         self, X: Any, y: Any = None, *, errors: Any = None, weights: Any = None,
         lower: Any = None, upper: Any = None, until: str | None = None,
@@ -179,6 +181,7 @@ class BayesianMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Factorisatio
         new, _ = self._draw_new(matrix)
         return (new.U @ self.posterior_.rotations).mean(axis=0)
 
+    @checked
     def predict(
         self,
         rows: Any = None,
@@ -282,6 +285,7 @@ class BayesianMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Factorisatio
         predictive, cells = self._at(rows, cols)
         return predictive.probabilities(cells)
 
+    @checked
     def sample_predictive(self, m: int = 100) -> Array:
         """Draw m matrices from the posterior predictive distribution, noise included: (m, I, J)."""
         return self._predictive().completions(m)
@@ -298,12 +302,15 @@ class BayesianMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Factorisatio
         """
         predictive = self._predictive()
         cells = cell_arrays((rows, cols), predictive.shape)
-        y = np.asarray(values, dtype=np.float64)
+        y = _as_floats("values", values)
         if y.shape != cells[0].shape:
             raise DataError(f"values must have shape {cells[0].shape}, got {y.shape}.")
         weights = None
         if errors is not None:
-            weights = np.broadcast_to(np.asarray(errors, dtype=np.float64), y.shape) ** -2.0
+            known = _as_floats("errors", errors)
+            if known.shape not in ((), y.shape) or not (known > 0).all():
+                raise DataError(f"errors must be positive, one or of shape {y.shape}.")
+            weights = np.broadcast_to(known, y.shape) ** -2.0
         return predictive.log_density(cells, y, weights)
 
     def score(
@@ -347,6 +354,7 @@ class BayesianImputer(TransformerMixin, Factorisation):
     False
     """
 
+    @checked
     def fit(
         self, X: Any, y: Any = None, *, errors: Any = None, weights: Any = None,
         lower: Any = None, upper: Any = None, until: str | None = None,
@@ -384,6 +392,7 @@ class BayesianImputer(TransformerMixin, Factorisation):
         matrix = with_new(self._read(X, reset=False), row_features, row_kernel, 0)
         return _filled(X, matrix, self._of_new(matrix))
 
+    @checked
     def impute(self, m: int = 20, X: Any = None) -> Any:
         """Return m completions of the fitted matrix, or of other rows, for multiple imputation.
 
@@ -418,6 +427,13 @@ class BayesianImputer(TransformerMixin, Factorisation):
 
         check_is_fitted(self, "posterior_")
         return _check_feature_names_in(self, input_features)
+
+
+def _as_floats(name: str, values: Any) -> Array:
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise DataError(f"{name} must be numbers, got {values!r}.") from None
 
 
 def _filled(X: Any, matrix: ObservedMatrix, predictive: Predictive) -> Any:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from bayesmf._arguments import checked
 from bayesmf._errors import DataError, ModelError
 from bayesmf.data.observed import ObservedMatrix, View
 
@@ -21,6 +22,7 @@ IntArray: TypeAlias = npt.NDArray[np.int64]
 MAX_SHUFFLES = 1000
 
 
+@checked
 def holdout(
     X: Any, fraction: float = 0.1, random_state: RandomState = None
 ) -> tuple[ObservedMatrix, Triples]:
@@ -49,8 +51,6 @@ def holdout(
     (3, 1)
     """
     X = ObservedMatrix.of(X)
-    if not 0 < fraction < 1:
-        raise ModelError(f"fraction must lie between 0 and 1, not {fraction}.")
     rng = np.random.default_rng(random_state)
     wanted = max(1, round(fraction * X.n_observed))
     free = _outside_cover(X, rng)
@@ -66,6 +66,7 @@ def holdout(
     return split_at(X, held)
 
 
+@checked
 def kfold(
     X: Any, n_folds: int = 5, random_state: RandomState = None, *, keep_singles: bool = False
 ) -> Iterator[tuple[ObservedMatrix, Triples]]:

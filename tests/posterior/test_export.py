@@ -10,6 +10,7 @@ import pytest
 
 from bayesmf import (
     ARD,
+    BayesianImputer,
     BayesianMF,
     Exponential,
     Gaussian,
@@ -277,3 +278,22 @@ def test_other_data_of_the_same_shape_are_refused(tmp_path):
     BayesianMF.from_posterior(fitted.posterior_, frame(), **known)
     with pytest.raises(DataError, match="other data of the same shape"):
         BayesianMF.from_posterior(fitted.posterior_, other, **known)
+
+
+@pytest.mark.parametrize("kind", [BayesianMF, BayesianImputer])
+def test_estimators_come_back_from_their_files(tmp_path, kind):
+    options = {"draws": 5, "burn_in": 2, "random_state": 0}
+    fitted = kind("GGG", [1, 2], **options).fit(frame(), errors=np.ones((9, 7)))
+    fitted.save(tmp_path / "mf.npz")
+    again = kind.load(tmp_path / "mf.npz")
+    assert again.get_params() == fitted.get_params() and again.notes_ == fitted.notes_
+    assert again.cv_errors_ == fitted.cv_errors_ and again.n_components_ == fitted.n_components_
+    new = frame().iloc[:3]
+    np.testing.assert_array_equal(again.transform(new), fitted.transform(new))
+    np.testing.assert_array_equal(again._predictive().std(), fitted._predictive().std())
+    Posterior.load(tmp_path / "mf.npz")
+    fitted.posterior_.save(tmp_path / "posterior.npz")
+    with pytest.raises(DataError, match="from_posterior"):
+        kind.load(tmp_path / "posterior.npz")
+    with pytest.raises(ModelError, match=r"must end in .npz"):
+        fitted.save(tmp_path / "mf.nc")

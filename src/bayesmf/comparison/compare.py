@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from bayesmf import _threads
+from bayesmf._arguments import checked
 from bayesmf._errors import ModelError, nearest
 from bayesmf.comparison import entrants, words
 from bayesmf.comparison.entrants import Entrant
@@ -41,6 +42,7 @@ _SHOWN = 15  # lines of the table that grows
 DIFFERENT = 10.0  # times the size of other columns: their unit is another one
 
 
+@checked
 def compare(
     X: Any,
     models: Sequence[str | Model] | None = None,
@@ -123,10 +125,13 @@ def compare(
     """
     matrix = ObservedMatrix.of(X)
     matrix.check_entries()
+    matrix.check_range()
     for name, value, known in (("budget", budget, BUDGETS), ("by", by, MEASURES)):
         if value not in known:
             hint = nearest(str(value), known)
             raise ModelError(f"{name} must be one of {', '.join(known)}, got {value!r}.{hint}")
+    if not (transformation is None or isinstance(transformation, str)):
+        raise ModelError(f"transformation must be None or a name, got {transformation!r}.")
     relative = _units_differ(matrix, scale, transformation)
     given = _end("lower", lower, matrix), _end("upper", upper, matrix)
     limited = given != (None, None)

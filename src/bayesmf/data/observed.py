@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from bayesmf._arguments import checked
 from bayesmf._errors import DataError, nearest
 from bayesmf.data import frames
 from bayesmf.data.bounds import Bounds
@@ -33,6 +35,7 @@ Shape: TypeAlias = tuple[int, int]
 DENSE_DENSITY = 0.4
 # Beyond this many cells the dense copies, two in each view, would fill the memory.
 DENSE_CELLS = 20_000_000
+LARGEST = 1e100  # entries beyond which squares, and their products, leave the range of doubles
 _ABSENT = {"NoneType", "NAType"}  # types of missing values, by name: pandas is not imported
 
 
@@ -87,6 +90,7 @@ class ObservedMatrix:
     pattern: str | None = None
 
     @classmethod
+    @checked
     def of(
         cls, X: Any, mask: Any = None, row_labels: Any = None, col_labels: Any = None,
         **known: Any,
@@ -150,6 +154,7 @@ class ObservedMatrix:
         return _assemble(i, j, source[kept], shape, names, strict=mask is not None)
 
     @classmethod
+    @checked
     def from_triples(
         cls,
         rows: Any,
@@ -274,11 +279,19 @@ class ObservedMatrix:
         array([[ 1., nan],
                [nan,  4.]])
         """
-        chosen = np.asarray(selected)
+        try:
+            chosen = np.asarray(selected)
+        except ValueError:
+            chosen = np.array([None])
+        if chosen.dtype.kind not in "biu" and chosen.size:
+            raise DataError("selected needs flags or positions of entries.")
         if chosen.dtype == bool and chosen.shape != (self.n_observed,):
             raise DataError(f"selected needs {self.n_observed} flags, not shape {chosen.shape}.")
         kept = np.zeros(self.n_observed, dtype=bool)
-        kept[chosen if chosen.size else []] = True
+        try:
+            kept[chosen if chosen.size else []] = True
+        except IndexError:
+            raise DataError(f"selected has positions outside 0 to {kept.size - 1}.") from None
         rows, cols, values = (part[kept] for part in self.triples())
         part = _assemble(rows, cols, values, self.shape, (self.row_labels, self.col_labels))
         return replace(
@@ -373,6 +386,7 @@ class ObservedMatrix:
         mine = _refilled(self.rows, values), _refilled(self.cols, values[self.column_order])
         return replace(self, rows=mine[0], cols=mine[1])
 
+    @checked
     def between(self, low: npt.ArrayLike, high: npt.ArrayLike) -> ObservedMatrix:
         """Return the matrix with entries known up to an interval only.
 
@@ -402,6 +416,7 @@ class ObservedMatrix:
             raise DataError(f"{cell} lies between {ends[0][k]:g} and {ends[1][k]:g}; swap them.")
         return replace(self, bounds=Bounds(*ends))
 
+    @checked
     def rounded(self, unit: float = 1.0) -> ObservedMatrix:
         """Return the matrix with values that were rounded to multiples of a unit.
 
@@ -433,23 +448,34 @@ class ObservedMatrix:
         if not self.n_observed:
             raise DataError("The matrix has no observed entry; at least one is needed.")
 
+    def check_range(self) -> None:
+        """Raise a DataError if there is an entry whose square is too large."""
+        if (large := np.abs(self.rows.values) > LARGEST).any():
+            i, j, value = (part[large][0] for part in self.triples())
+            raise DataError(
+                f"{self.cell_name(i, j)} is {value:g}, too large to compute with; divide all "
+                f"values, so that none lies beyond {LARGEST:g}."
+            )
+
     def complaint(self, bad: BoolArray, what: str, needs: str) -> str:
         """Return a sentence that names the first of the bad entries, flagged in row order."""
         i, j, value = (part[bad][0] for part in self.triples())
         cell = f"{self.cell_name(i, j)} is {value:g}"
         return f"{what} needs {needs}: {cell}; correct it or choose another model."
 
-    def fingerprint(self) -> str:
-        """Return a hash of shape, places and values of the data."""
+    def fingerprint(self, *, features: bool = True) -> str:
+        """Return a hash of shape, places and values of the data, and of features if wanted."""
         digest = hashlib.sha256(repr(self.shape).encode())
         arrays = [self.rows.indptr, self.rows.indices, self.rows.values]
         arrays += [] if self.errors is None else [self.errors]
         arrays += [] if self.bounds is None else [self.bounds.low, self.bounds.high]
         for array in arrays:
             digest.update(np.ascontiguousarray(array).tobytes())
-        for side, features in (("rows", self.row_features), ("cols", self.col_features)):
-            if features is not None:
-                digest.update(f"features of {side} {features.fingerprint()}".encode())
+        if not features:
+            return digest.hexdigest()
+        for side, known in (("rows", self.row_features), ("cols", self.col_features)):
+            if known is not None:
+                digest.update(f"features of {side} {known.fingerprint()}".encode())
         if self.pattern is not None:
             digest.update(f"pattern of {self.pattern}".encode())
         return digest.hexdigest()
@@ -575,9 +601,16 @@ def _labels(labels: Any, n: int | None, side: str) -> Labels:
 
 
 def _items(sequence: Any) -> list[Any]:
+    if not isinstance(sequence, Iterable):
+        raise DataError(f"Rows and columns are given as sequences, not as {sequence!r}.")
+    if not hasattr(sequence, "dtype"):
+        sequence = list(sequence)
+        if bad := [kind.__name__ for kind in set(map(type, sequence)) if kind.__hash__ is None]:
+            raise DataError(f"A {bad[0]} names no row or column; use an integer or a label.")
     # Python objects read better in messages than NumPy scalars, but dates would turn to integers.
-    is_plain = isinstance(sequence, np.ndarray) and sequence.dtype.kind not in "mM"
-    return sequence.ravel().tolist() if is_plain else list(sequence)
+    if isinstance(sequence, np.ndarray) and sequence.dtype.kind not in "mM":
+        return sequence.ravel().tolist()
+    return list(sequence)
 
 
 def _checked_mask(mask: Any, X: Any, shape: Shape) -> BoolArray:

@@ -87,15 +87,20 @@ class _CheckedFile(caching.IndexDataCacheFile):
     def _write(self, path: str, content: Any) -> None:
         dumped = self._dump(content)
         with self._open_for_write(path) as file:
-            file.write(hashlib.sha256(dumped).digest() + dumped)
+            file.write(_digest(path, dumped) + dumped)
 
 
 def _read(path: str) -> Any:
     """Unpickle a file that has not changed since it was written; otherwise an OSError."""
     content = Path(path).read_bytes()
-    if hashlib.sha256(content[32:]).digest() != content[:32]:
+    if _digest(path, content[32:]) != content[:32]:
         raise OSError(f"{path} is damaged")
     return pickle.loads(content[32:])
+
+
+def _digest(path: str, content: bytes) -> bytes:
+    """Hash of 32 bytes of what a file of that name holds."""
+    return hashlib.sha256(Path(path).name.encode() + b" " + content).digest()
 
 
 class _KernelCache(caching.FunctionCache):

@@ -6,12 +6,22 @@ Kernels are serial functions that release the interpreter lock; the thin paralle
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numba
+from numba.core.compiler_lock import global_compiler_lock
 
 from bayesmf.kernels.cache import cache_folder, cache_of
+
+# A fork must not copy a compiler's lock that another thread holds: its child would wait for ever.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=global_compiler_lock.acquire,
+        after_in_parent=global_compiler_lock.release,
+        after_in_child=global_compiler_lock.release,
+    )
 
 F = TypeVar("F", bound=Callable[..., Any])
 

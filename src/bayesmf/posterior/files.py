@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,8 @@ import numpy as np
 from bayesmf import __version__
 from bayesmf._errors import BayesmfError, DataError, ModelError
 from bayesmf._files import read_arrays, write_arrays
+from bayesmf.data.bounds import Bounds
+from bayesmf.data.observed import ObservedMatrix
 from bayesmf.model.model import Model
 from bayesmf.posterior.feature_files import about_features, feature_arrays, with_features
 from bayesmf.posterior.parts import as_part, as_plain
@@ -183,6 +186,36 @@ def _check(found: dict[str, Any]) -> None:
     for name, have, want in pairs:
         if have != want:
             raise DataError(f"what it says contradicts its numbers: {name} has {have}, not {want}.")
+
+
+# --- Data ---------------------------------------------------------------------------------------
+
+
+def matrix_arrays(X: ObservedMatrix) -> dict[str, Array]:
+    """A matrix as arrays by name, in row order: "data/rows", "data/values"."""
+    rows, cols, values = X.triples()
+    found: dict[str, Array] = {"rows": rows, "cols": cols, "values": values}
+    if X.errors is not None:
+        found["errors"] = X.errors
+    if X.bounds is not None:
+        found |= {"low": X.bounds.low, "high": X.bounds.high}
+    return {f"data/{name}": array for name, array in found.items()}
+
+
+def matrix_of(arrays: dict[str, Array], shape: tuple[int, int], labels: Any) -> ObservedMatrix:
+    """The matrix that `matrix_arrays` took apart."""
+    found = _under(arrays, "data")
+    X = ObservedMatrix.from_triples(found["rows"], found["cols"], found["values"], shape, *labels)
+    bounds = Bounds(found["low"], found["high"]) if "low" in found else None
+    return replace(X, errors=found.get("errors"), bounds=bounds)
+
+
+def is_plain(value: Any) -> bool:
+    """Whether JSON brings a value back as it is."""
+    try:
+        return bool(json.loads(json.dumps(value)) == value)
+    except (TypeError, ValueError):
+        return False
 
 
 def _labels(labels: Array | None) -> str:

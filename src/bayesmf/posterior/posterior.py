@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bayesmf._arguments import checked
 from bayesmf._errors import DataError, ModelError
 from bayesmf.data.cells import cell_arrays
 from bayesmf.data.observed import ObservedMatrix
@@ -93,6 +94,7 @@ class Posterior:
         """Whether an interrupt ended the run early; `notes` says what was kept."""
         return bool(self.settings.get("interrupted"))
 
+    @checked
     def predict(
         self, rows: Any = None, cols: Any = None, *, method: str = "mean", return_std: bool = False
     ) -> Any:
@@ -225,6 +227,7 @@ class Posterior:
         names = [name for name in self.draws if name.startswith("bias.")]
         return self._flat((name.removeprefix("bias.") for name in names), "bias.")
 
+    @checked
     def noise(self, level: float = 0.9) -> Noise:
         """Standard deviation of the noise, of all cells and of each row and column.
 
@@ -312,6 +315,7 @@ class Posterior:
 
         return rotations(*self.factors(), invariance(self.model))
 
+    @checked
     def summary(self, X: Any = None, *, n_cells: int = 20, screen: int | None = None) -> Summary:
         """Diagnose the run: convergence of all that is identifiable, and a verdict in words.
 
@@ -371,6 +375,7 @@ class Posterior:
 
         return leave_one_out(Fitted(self, ObservedMatrix.of(X)), entries)
 
+    @checked
     def save(self, path: str | Path) -> None:
         """Write everything to a file, from which `load` reads it; nothing is pickled.
 
@@ -397,6 +402,7 @@ class Posterior:
         save(self, path)
 
     @staticmethod
+    @checked
     def load(path: str | Path, *, parts: Iterable[type] = ()) -> Posterior:
         """Read a posterior that `save` wrote; one that is damaged is refused.
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -109,11 +110,12 @@ class Predictive:
                 given = None if weights is None else weights[a : a + step]
                 yield self.law(self.means(some), some, given)
             return
-        step = max(1, _NUMBERS // (D * J))
-        for a in range(0, I, step):
-            product = self.U[:, a : a + step] @ self.V.transpose(0, 2, 1)
-            places = np.repeat(np.arange(a, min(a + step, I)), J), np.arange(product[0].size) % J
-            yield self.law(product.reshape(D, -1), places)
+        step, width = max(1, _NUMBERS // (D * J)), max(1, min(J, _NUMBERS // D))
+        for a, b in product(range(0, I, step), range(0, J, width)):  # a long row is cut
+            means = self.U[:, a : a + step] @ self.V[:, b : b + width].transpose(0, 2, 1)
+            n, m = means.shape[1:]
+            places = np.repeat(np.arange(a, a + n), m), b + np.arange(n * m) % m
+            yield self.law(means.reshape(D, -1), places)
 
     def _by_block(self, cells: Cells | None, *functions: OfBlock) -> list[Array]:
         """Apply functions to all cells, in one pass over the blocks."""
@@ -238,7 +240,7 @@ class Predictive:
             asked.append(self._std(noise))
         if quantiles is not None:
             levels = np.atleast_1d(np.asarray(quantiles, dtype=np.float64))
-            if not ((levels >= 0) & (levels <= 1)).all():
+            if levels.ndim != 1 or not ((levels >= 0) & (levels <= 1)).all():
                 raise ModelError(f"quantiles must lie between 0 and 1, got {quantiles!r}.")
             asked.append(self._quantiles(levels.tolist(), noise))
         found = self._by_block(cells, *asked)

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from bayesmf import _threads
-from bayesmf._errors import ModelError, nearest, whole_number
+from bayesmf._arguments import checked
+from bayesmf._errors import ModelError, nearest
 from bayesmf.data.cells import cell_arrays
 from bayesmf.data.observed import ObservedMatrix
 from bayesmf.model.biases import Biases
@@ -27,6 +28,7 @@ from bayesmf.sampler.state import Problem
 from bayesmf.streams import Array, RandomState, seed_words
 
 
+@checked
 def sample(
     X: Any,
     model: str | Model = "GGGA",
@@ -111,9 +113,6 @@ def sample(
     >>> posterior.predict().shape
     (20, 15)
     """
-    least = {"draws": (draws, 1), "burn_in": (burn_in, 0), "thin": (thin, 1), "chains": (chains, 1)}
-    for name, (value, smallest) in least.items():
-        whole_number(name, value, smallest)
     model = as_model(model, hyperparameters, biases, noise, (lower, upper))
     threads = _threads.count(n_jobs)
     workers = min(threads, chains)
@@ -129,7 +128,7 @@ def sample(
     plan = Plan(
         problem, draws, burn_in, thin, init, starts, seed,
         None if cells is None else cell_arrays(cells, problem.X.shape),
-        _kept_names(problem, keep), chains, X.fingerprint(),
+        _kept_names(problem, keep), chains, X.fingerprint(features=False),
     )  # fmt: skip
     shapes = plan.shapes()
     memory = Memory(shapes) if store is None else Folder(store, plan.record(), shapes)
@@ -158,11 +157,11 @@ def run_on(
     return posterior
 
 
+@checked
 def more_draws(
     posterior: Posterior, X: Any, draws: int, n_jobs: int | None, progress: Any
 ) -> Posterior:
     """The run of a posterior made longer, as `Posterior.more_draws` describes it."""
-    whole_number("draws", draws)
     if posterior.interrupted:
         raise ModelError("The run was interrupted, so its chains differ in length; sample again.")
     settings, chains, X = posterior.settings, len(posterior.states), ObservedMatrix.of(X)
@@ -176,7 +175,7 @@ def more_draws(
         problem, settings["draws"] + draws, settings["burn_in"], settings["thin"],
         settings["init"], _starts(posterior, problem, chains),
         np.random.SeedSequence(settings["seed"]), posterior.cells, list(posterior.draws), chains,
-        X.fingerprint(),
+        X.fingerprint(features=False),
     )  # fmt: skip
     memory = _Earlier(posterior, plan)
     with memory.opened():

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from bayesmf import _sizes
 from bayesmf._errors import DataError
 from bayesmf.data.observed import ObservedMatrix
 
@@ -36,6 +37,8 @@ def loaded(kind: str, read: Callable[[], Any]) -> Any:
             raise DataError(f"it holds {_OBJECTS}") from None
         what = str(error).partition("\n")[0].rstrip(".")
         raise DataError(f"it is not {kind}, or is damaged ({what}).") from None
+    if hasattr(found, "nnz"):
+        _sizes.check_shape(found.shape, found.nnz)
     if sum(getattr(found, "shape", ())) > LONGEST:
         raise DataError(f"its shape {found.shape} is too large for memory; read a part of it.")
     return found
@@ -76,4 +79,8 @@ def read_mtx(path: Path) -> ObservedMatrix:
     """A matrix in the MatrixMarket format."""
     from scipy.io import mmread
 
-    return ObservedMatrix.of(loaded("a MatrixMarket file", lambda: mmread(path)))
+    def read() -> Any:
+        _sizes.check_market(path)
+        return mmread(path)
+
+    return ObservedMatrix.of(loaded("a MatrixMarket file", read))

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from bayesmf._arguments import checked
 from bayesmf._errors import DataError, nearest
 from bayesmf.data.annotated import from_anndata
 from bayesmf.data.observed import ObservedMatrix
@@ -39,6 +40,7 @@ _NOT_FOR = {  # options that mean nothing for a kind of table
 _SPREADSHEETS = (".xls", ".xlsb", ".ods", ".numbers")
 
 
+@checked
 def read_matrix(
     source: str | Path,
     *,
@@ -135,6 +137,7 @@ def read_matrix(
         _announce(path)
         X = _ARRAYS[suffix](path) if suffix in _ARRAYS else _from_table(path, suffix, layout)
         X.check_entries()
+        X.check_range()
     except DataError as error:
         raise DataError(f"{path}: {error}") from None
     except MemoryError:

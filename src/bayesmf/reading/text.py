@@ -14,6 +14,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
+from bayesmf import _sizes
 from bayesmf._errors import DataError, ModelError
 from bayesmf.reading.cells import Cell
 from bayesmf.reading.layout import Layout, option
@@ -65,7 +66,7 @@ def _decoded(raw: Any, encoding: str | None) -> io.TextIOWrapper:
 
 
 def _lines(text: io.TextIOWrapper, layout: Layout) -> Iterator[Line]:
-    for number, line in enumerate(text, 1):
+    for number, line in enumerate(_sizes.lines(text), 1):
         if "\0" in line:
             raise DataError(f"line {number} {_NUL}")
         if number > layout.skip and not (layout.comment and line.startswith(layout.comment)):

@@ -13,14 +13,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayesmf import __version__, _threads
+from bayesmf._arguments import checked
+from bayesmf._errors import RangeError
 from bayesmf.sampler.checkpoints import Memory
 from bayesmf.sampler.moments import Moments
 from bayesmf.sampler.start import initial_state
 from bayesmf.sampler.state import Problem, State
-from bayesmf.sampler.sweep import sweep
+from bayesmf.sampler.sweep import out_of_range, sweep
 from bayesmf.streams import Array, RandomState
 
 
+@checked
 def chain(
     problem: Problem,
     init: str = "data",
@@ -35,7 +38,12 @@ def chain(
     if state is None:
         state = initial_state(problem, init, random_state, number)
     while True:
-        state = sweep(problem, state)
+        try:
+            state = sweep(problem, state)
+        except RangeError:
+            raise
+        except (ArithmeticError, np.linalg.LinAlgError) as error:
+            raise out_of_range(problem, state) from error
         yield state
 
 

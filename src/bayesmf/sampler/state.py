@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from bayesmf._errors import DataError, whole_number
+from bayesmf._arguments import checked
+from bayesmf._errors import DataError, ModelError, whole_number
 from bayesmf._files import read_arrays, write_arrays
 from bayesmf.data.observed import ObservedMatrix
 from bayesmf.likelihoods.base import Side
@@ -19,6 +20,7 @@ from bayesmf.model.model import Model
 from bayesmf.priors.distributions import Values
 from bayesmf.streams import Array
 
+SMALLEST = 1e-100  # of the largest entry: squares of smaller ones are lost
 _GROUPS = ("rows", "cols", "shared", "noise", "biases")
 
 
@@ -79,11 +81,13 @@ class State:
         numbers = json.loads(str(arrays["numbers"]))
         return cls(arrays["U"], arrays["V"], **groups, **numbers, seed=arrays["seed"])
 
+    @checked
     def save(self, path: str | Path) -> None:
         """Write the state to an .npz file, whole or not at all."""
         write_arrays(path, self.to_arrays())
 
     @classmethod
+    @checked
     def load(cls, path: str | Path) -> State:
         """Read a state that `save` wrote."""
         arrays, _ = read_arrays(path)
@@ -104,11 +108,20 @@ class Problem:
     threads: int = 1
 
     @classmethod
+    @checked
     def of(cls, X: Any, model: Model, n_components: int, **options: Any) -> Problem:
         """Check that model and data fit, and fill in the model's defaults."""
+        if not isinstance(model, Model):
+            raise ModelError(f"model must be a Model, such as preset('GGG'), got {model!r}.")
         X = ObservedMatrix.of(X)
         X.check_entries()
         X = model.informed(X)
+        X.check_range()
+        size = np.abs(X.rows.values).max()
+        if 0 < size < SMALLEST:
+            raise DataError(
+                f"No entry lies beyond {size:g}, too small to compute with; multiply all values."
+            )
         K = whole_number("n_components", n_components)
         model.likelihood.check(X)
         model = model.resolve(X, K)

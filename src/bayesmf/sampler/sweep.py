@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from bayesmf import _threads
-from bayesmf._errors import ModelError
+from bayesmf._errors import ModelError, RangeError
 from bayesmf.kernels.fill import fill_log_scales
 from bayesmf.likelihoods.base import Fit
 from bayesmf.model.biases import level, without
@@ -91,13 +91,18 @@ def update_shared(problem: Problem, state: State, stream: Stream) -> None:
         state.shared["relevance"] = conditional.draw(stream, (problem.n_components,))
 
 
+def out_of_range(problem: Problem, state: State) -> RangeError:
+    """The error of a chain whose numbers cannot be told any more."""
+    return RangeError(
+        f"The chain of {problem.model.name} left the range of double precision in sweep "
+        f"{state.sweep}; rescale the data, or use a smaller rank or weaker hyperparameters."
+    )
+
+
 def finish(problem: Problem, state: State, fit: Fit, stream: Stream) -> State:
     """Draw the likelihood's own variables given the new fit."""
     error = fit.squared_error
     if not np.isfinite(error):
-        raise FloatingPointError(
-            f"The chain of {problem.model.name} left the range of double precision in sweep "
-            f"{state.sweep}; rescale the data, or use a smaller rank or weaker hyperparameters."
-        )
+        raise out_of_range(problem, state)
     noise = problem.model.likelihood.update(fit, state.noise, stream)
     return replace(state, noise=noise, error=error)
