@@ -38,6 +38,7 @@ SAYS = {
     "README.md": "GGGW: 2 chains",
     "docs/estimators.md": "GGGA: 2 chains",
     "docs/compare.md": "with rank 2",
+    "docs/side-information.md": "of the variance of all cells",
     "docs/adding-a-prior.md": "StudentT(degrees=3.0, scale=1.0)",
     "docs/adding-a-likelihood.md": "rate 4.0",
     "docs/likelihoods/normal.md": "common factor of the errors",

@@ -256,6 +256,42 @@ def of_likelihoods() -> dict[str, Callable[[], Result]]:
     return found
 
 
+def informed(X: np.ndarray) -> ObservedMatrix:
+    """Features of rows and columns, a kernel of the rows, and the pattern of both."""
+    rng, (n, m) = np.random.default_rng(9), X.shape
+    kernel = np.cov(rng.normal(size=(n, 2 * n)))
+    rows, cols = rng.normal(size=(n, 5)), rng.normal(size=(m, 2 * m))
+    return ObservedMatrix.of(X).with_features(rows, cols, row_kernel=kernel, pattern="both")
+
+
+def of_new_sides() -> Result:
+    """Rows and columns that have features alone, and rows with entries too."""
+    X, _ = DATA["dense"]
+    rng = np.random.default_rng(9)
+    rows, cols = rng.normal(size=(37, 5)), rng.normal(size=(24, 3))
+    mf = BayesianMF("GGGW", 3, biases=True, noise="both", **PLAIN)
+    mf.fit(X, row_features=rows[:30], col_features=cols[:20])
+    new = {"row_features": rows[30:]}
+    return [
+        *mf.predict(**new, return_std=True),
+        mf.predict(NEW, **new),
+        mf.predict(**new, col_features=cols[20:]),
+        mf.posterior_.feature_weights("cols")[0].mean,
+    ]
+
+
+def of_features() -> dict[str, Callable[[], Result]]:
+    """The lines of rows and columns with features."""
+    found: dict[str, Callable[[], Result]] = {}
+    for where, (X, K) in DATA.items():
+        for name in ("GGGW", "GGGA", "GGGU"):
+            found[f"{name}, features, {where}"] = lambda X=X, K=K, name=name: run(
+                informed(X), name, K, biases=name == "GGGA", noise="both"
+            )
+    found["GGGW, features, new rows and columns"] = of_new_sides
+    return found
+
+
 def runs() -> dict[str, Callable[[], Result]]:
     """Every line of the table: a name and what makes its arrays."""
     named = {name: preset(name) for name in PRESETS}
@@ -300,6 +336,7 @@ def runs() -> dict[str, Callable[[], Result]]:
     found["GGGA, automatic rank"] = lambda: ranks("GGGA", "auto")
     found["GGGA, going on"] = on_and_on
     found |= of_likelihoods()
+    found |= of_features()
     found["GGGW, triples"] = lambda: run(ObservedMatrix.of(X).triples(), "GGGW", 3)
     return found
 

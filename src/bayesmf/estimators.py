@@ -276,13 +276,17 @@ class BayesianMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Factorisatio
         return ObservedMatrix.of(given)
 
     @available_if(_has_categories)
-    def predict_proba(self, rows: Any = None, cols: Any = None) -> Array:
+    def predict_proba(
+        self, rows: Any = None, cols: Any = None, *, row_features: Any = None,
+        col_features: Any = None, row_kernel: Any = None, col_kernel: Any = None,
+    ) -> Array:  # fmt: skip
         """Probabilities of the categories of cells, in order: (n, C), or (I, J, C) for all cells.
 
-        For likelihoods with categories, `Ordinal` and `BernoulliPoisson`; rows and cols are those
+        For likelihoods with categories, `Ordinal` and `BernoulliPoisson`; all parameters are those
         of `predict`. The categories are ``posterior_.model.likelihood.values``.
         """
-        predictive, cells = self._at(rows, cols)
+        known = (row_features, row_kernel), (col_features, col_kernel)
+        predictive, cells = self._at(rows, cols, known=known)
         return predictive.probabilities(cells)
 
     @checked

@@ -81,7 +81,7 @@ class Group:
         design = np.ascontiguousarray(x @ self.loadings)
         return self._beyond(design, row_squares(x))
 
-    def ofsimilarities(self, k: FloatArray, own: FloatArray) -> Group:
+    def of_similarities(self, k: FloatArray, own: FloatArray) -> Group:
         """That of a kernel: similarities to the fitted rows (m, n), and of rows to themselves.
 
         The latter are those of the fitted rows on average where they are NaN.
@@ -286,13 +286,12 @@ class Features:
                     f"{told} must have them for new ones, too."
                 )
             source = read_source(given[group.kind].pop(group.name), told)
+            source = in_order(source, labels, view.n, told)
             if group.kind == "kernel":
-                groups.append(
-                    group.ofsimilarities(*similarities(source, self.labels, self.n, told))
-                )
+                k, own = similarities(source, self.labels, self.n, told)
+                groups.append(group.of_similarities(k, own))
                 continue
             assert group.encoding is not None
-            source = in_order(source, labels, view.n, told)
             groups.append(group.of_rows(group.encoding.apply(source, told)))
         if unknown := [name for names in given.values() for name in names]:
             raise DataError(f"{what}: the fit had no group {unknown[0]!r}; leave it out.")

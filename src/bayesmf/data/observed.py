@@ -302,7 +302,9 @@ class ObservedMatrix:
             pattern=self.pattern,
         )  # fmt: skip
 
-    def part(self, rows: npt.ArrayLike | None = None, cols: npt.ArrayLike | None = None) -> Any:
+    def part(
+        self, rows: npt.ArrayLike | None = None, cols: npt.ArrayLike | None = None
+    ) -> ObservedMatrix:
         """Return the matrix of some rows and columns, given by flags or positions, in order.
 
         Their features are made anew from these rows and columns alone.

@@ -59,7 +59,8 @@ def sample(
     X
         The matrix: an array with NaN for missing entries, a masked array, a pandas DataFrame, a
         scipy sparse matrix (stored entries are observed), a triple (rows, cols, values), or an
-        `ObservedMatrix`.
+        `ObservedMatrix`, which may have features of rows and columns
+        (`ObservedMatrix.with_features`).
     model
         Name of a preset, such as "GGGA", or a `Model`.
     n_components
