@@ -440,7 +440,7 @@ def test_bash_completes(capsys):
     subprocess.run(["bash", "-n"], input=capsys.readouterr().out, text=True, check=True)
     assert completed(["bayesmf", "da"]) == ["datasets"]
     assert set(completed(["bayesmf", ""])) >= set(COMMANDS)
-    assert completed(["bayesmf", "fit", "data.csv", "--ro"]) == ["--row-labels"]
+    assert completed(["bayesmf", "fit", "data.csv", "--row-l"]) == ["--row-labels"]
     assert completed(["bayesmf", "fit", "--center", "g"]) == ["global"]
     assert completed(["bayesmf", "fit", "--output", ""]) == []  # bash then offers files
     assert completed(["bayesmf", "completion", "f"]) == ["fish"]

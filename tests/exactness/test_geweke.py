@@ -15,7 +15,7 @@ from bayesmf.likelihoods import Censored, Gaussian, Ordinal, base, student
 from bayesmf.likelihoods import counts as count_likelihoods
 from bayesmf.model import biases
 from bayesmf.model.biases import Biases
-from bayesmf.priors import L21, Exponential, Laplace, regression
+from bayesmf.priors import L21, Exponential, Laplace
 from bayesmf.priors import distributions as dist
 from bayesmf.priors.hyperpriors import (
     ARD,
@@ -304,9 +304,6 @@ MUTATIONS = {
     "features: weights left out of the scatter": ("GGGW-features", "dense", False, patched(
         NormalInverseWishart, "updates", of_weights(
             scale=lambda scale, beside: scale - beside.T @ beside))),
-    "features: the mean is not subtracted": ("GGGW-features", "dense", False, patched(
-        regression, "steps", lambda right, features, rows, values, precision: right(
-            features, rows + values["mean"], values, precision))),
     # Lines of the compiled kernels
     "rows: a stream for every two rows": ("GGG", "dense", False, rebuilt(
         rows, "seed_stream(key, row, s)", "seed_stream(key, row // 2, s)")),
