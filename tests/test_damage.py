@@ -144,7 +144,7 @@ def settled(examples):
 
 @pytest.mark.parametrize("kind", CHECKS)
 def test_damages_are_noticed(kind, originals, expected, tmp_path):
-    @settled(8)
+    @settled(5)
     @given(SEEDS)
     def some(seed):
         check(kind, seed, originals, expected, tmp_path)

@@ -67,9 +67,7 @@ def posterior_nc(disk):
 
 
 def state(disk):
-    sample(np.zeros((2000, 9)) + X[0, 0], "GGG", 2, draws=1, burn_in=0).states[0].save(
-        disk / "s.npz"
-    )
+    sample(np.ones((9000, 9)), "GGG", 2, draws=1, burn_in=0).states[0].save(disk / "s.npz")
 
 
 def records(disk):
@@ -121,6 +119,7 @@ PLACES = (
     store_of_draws, store_of_a_fit, posterior_npz, posterior_nc, state, records, text, comparison,
     fit, fit_with_force, report, study,
 )  # fmt: skip
+ROOM = {study: 12}  # kilobytes that are left
 FAST = (store_of_draws, posterior_npz, text)
 
 
@@ -134,7 +133,7 @@ def test_a_full_disk_is_told_in_one_sentence(place, tmp_path, monkeypatch):
     if place is report:
         assert main(["fit", "data.csv", *QUICK, "--output", "fitted"]) == 0
     with small_disk(tmp_path / "disk", 400 * 1024) as disk:
-        (disk / "filler").write_bytes(bytes(336 * 1024))
+        (disk / "filler").write_bytes(bytes((400 - ROOM.get(place, 64)) * 1024))
         if place is fit_with_force:
             (disk / "earlier").mkdir()
             (disk / "earlier" / "run.json").write_text("{}")
@@ -252,18 +251,15 @@ def two_processes(folder):
     return {out for out, _ in found}
 
 
-def test_two_processes_on_one_store(tmp_path):
-    assert len(two_processes(tmp_path)) == 1
-
-
 @pytest.mark.slow
 def test_two_processes_on_one_store_twenty_times(tmp_path):
     assert len(set.union(*(two_processes(tmp_path / str(k)) for k in range(20)))) == 1
 
 
-def test_a_fork_beside_a_running_chain_can_sample(tmp_path):
+@pytest.mark.slow
+def test_forks_beside_running_chains_can_sample():
     script = Path(__file__).parent / "helpers" / "forks.py"
-    done = subprocess.run([sys.executable, str(script), "3"], capture_output=True, timeout=120)
+    done = subprocess.run([sys.executable, str(script), "28"], capture_output=True, timeout=600)
     assert done.returncode == 0, done.stderr.decode()
 
 

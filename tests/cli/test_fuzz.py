@@ -103,7 +103,7 @@ def fuzz(capsys, examples):
 
 
 def test_odd_command_lines(here, capsys):
-    fuzz(capsys, 25)
+    fuzz(capsys, 20)
 
 
 @pytest.mark.slow

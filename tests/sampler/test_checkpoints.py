@@ -201,14 +201,18 @@ def test_a_damaged_record_is_named(tmp_path):
 # --- One process at a time ----------------------------------------------------------------------
 
 
-def test_a_second_process_waits_and_says_for_whom(tmp_path, capfd):
-    path = tmp_path / "run"
-    with locked(path):
-        process = start(path, tmp_path / "second.npz")
-        with pytest.raises(subprocess.TimeoutExpired):
-            process.wait(5)
-        assert f"waiting for process {os.getpid()}" in capfd.readouterr().err
-    assert process.wait(120) == 0
+def test_a_second_process_waits_and_says_for_whom(tmp_path):
+    script = "from pathlib import Path; from bayesmf._locks import locked; import sys\n"
+    script += "with locked(Path(sys.argv[1])): print('mine')"
+    with locked(tmp_path):
+        process = subprocess.Popen(
+            [sys.executable, "-c", script, str(tmp_path)], stderr=subprocess.PIPE,
+            stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        assert f"waiting for process {os.getpid()} on " in process.stderr.readline()
+        assert process.poll() is None
+    assert process.communicate(timeout=20) == ("mine\n", "")
+    assert process.returncode == 0
 
 
 def test_the_lock_of_a_dead_process_holds_nobody(tmp_path):
