@@ -53,6 +53,7 @@ def test_layers_and_gaps():
         ObservedMatrix.of(data, mask=counts() > 0)
 
 
+@pytest.mark.filterwarnings("ignore:.*infer_string")  # pandas 3 about anndata's own writing
 def test_a_file_is_read_and_results_come_back_through_one(tmp_path):
     X = counts()
     X[1, 2] = X[4, 4] = np.nan

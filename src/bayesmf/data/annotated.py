@@ -44,13 +44,13 @@ def from_anndata(
     data = _read(source) if isinstance(source, (str, Path)) else source
     if not all(hasattr(data, name) for name in ("obs_names", "var_names", "layers")):
         raise DataError(f"Give an AnnData object or an .h5ad file, not {type(data).__name__}.")
-    if layer is not None and layer not in data.layers:
-        has = ", ".join(data.layers) or "none"
-        hint = nearest(layer, data.layers)
+    known = [name for name in data.layers if name is not None]  # None may stand for X
+    has = ", ".join(known) or "none"
+    if layer is not None and layer not in known:
+        hint = nearest(layer, known)
         raise DataError(f"The data have no layer {layer!r}; layers: {has}.{hint}")
     values = data.X if layer is None else data.layers[layer]
     if values is None:
-        has = ", ".join(data.layers) or "none"
         raise DataError(f"The data have no X; name a layer: {has}.")
     if hasattr(values, "tocoo") and zeros == "observed":
         values = values.toarray()
