@@ -457,3 +457,29 @@ def test_the_folds_can_be_used_again(found):
         for train, test in parts
     ]
     assert np.mean(errors[: average.folds]) == pytest.approx(average.mse)
+
+
+def test_features_are_tried_beside_the_entries_alone():
+    """Rows are made by a feature, so that the model that sees it predicts sparse rows better."""
+    rng = np.random.default_rng(0)
+    known = rng.normal(size=(60, 2))
+    X = known @ rng.normal(size=(2, 12)) + rng.normal(0, 0.3, (60, 12))
+    X[rng.random(X.shape) < 0.7] = np.nan
+    matrix = ObservedMatrix.of(X).with_features(known)
+    names = [str(one) for one in entrants.field(matrix, None, None)]
+    assert "GGGW + noise cols + biases + features" in names
+    assert not any(
+        "features" in str(one) for one in entrants.field(ObservedMatrix.of(X), None, None)
+    )
+    found = compare(
+        matrix, ["ggga", "ggga + features", "GEG + features"], [2], folds=2, budget="quick"
+    )
+    assert found.best_ == "GGGA + features" and "row_features" in found.excluded["GEG + features"]
+    assert found.fit_best().posterior_.model.rows.features is not None
+    assert found.fit("GGGA").posterior_.model.rows.features is None
+    assert (
+        "nothing is known"
+        in compare(X, ["GGG", "GGG + features"], [1], folds=2, budget="quick").excluded[
+            "GGG + features"
+        ]
+    )

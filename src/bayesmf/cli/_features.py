@@ -43,6 +43,21 @@ def read(asked: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in known.items() if value is not None}
 
 
+def asked(options: dict[str, Any]) -> dict[str, Any]:
+    """What was said about features, by name, for a record."""
+    return {name: options.get(name) for name in (*KINDS, "pattern")}
+
+
+def words(options: dict[str, Any]) -> list[str]:
+    """The same as on a command line."""
+    found: list[str] = []
+    for name, value in asked(options).items():
+        if value is not None:
+            option = f"--{name.replace('_', '-')}"
+            found += [option, *([value] if isinstance(value, str) else value)]
+    return found
+
+
 def read_new(asked: dict[str, Any], record: dict[str, Any]) -> dict[str, Any]:
     """The same of new rows and columns: files in the order in which the fit had theirs."""
     known = {}

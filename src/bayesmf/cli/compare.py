@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bayesmf.cli import _reading
+from bayesmf.cli import _features, _reading
 from bayesmf.cli._tools import command, positive, words
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ def add(commands: Any) -> None:
         "  bayesmf compare ic50.csv\n"
         "  bayesmf compare ratings.csv --long user,film,rating --models GGGA,GGGW,OGGW\n"
         "  bayesmf compare ic50.csv --models 'GGGW + noise cols, GGGW + noise cols + log, tggw'\n"
+        "  bayesmf compare ic50.csv --row-features mutations.csv\n"
         "  bayesmf compare CCLE_IC50 --by density --budget thorough\n\n"
         "Every prior, and every likelihood, noise and transformation that suits the data, runs a\n"
         "short chain; the best are judged on shared folds of the entries, their ranks chosen\n"
@@ -38,12 +39,15 @@ def add(commands: Any) -> None:
         resumes=True,
     )
     _reading.add(parser)
+    for name, about in _features.OPTIONS.items():
+        parser.add_argument(name, **about)
     parser.add_argument(
         "--models",
         type=words,
         metavar="A,B",
         help="only these, in capitals or not, with options after plus signs: noise rows, noise "
-        "cols, noise both, limits, log, log1p, logit, sqrt, rank, biases (default: all that suits)",
+        "cols, noise both, limits, log, log1p, logit, sqrt, rank, biases, features (default: all "
+        "that suits)",
     )
     parser.add_argument(
         "--by",
@@ -100,6 +104,7 @@ def _compare(options: argparse.Namespace) -> int:
     _asked(options)  # bad options are refused before the file is read
     read_names(options.models or [])
     X, limits = _reading.read(options.data, vars(options))
+    X = X.with_features(**_features.read(vars(options)))
     if not (options.quiet or options.json):
         print("\n".join([_read(X), *inspect(X)]))
     folder = Path(options.output or f"{Path(options.data).name.partition('.')[0]}-compare")
@@ -153,6 +158,7 @@ def _command(options: argparse.Namespace) -> str:
         if value not in (None, "auto"):
             text = ",".join(value) if isinstance(value, list) else str(value)
             parts += [f"--{name.replace('_', '-')}", text]
+    parts += _features.words(vars(options))
     biases = {None: [], True: ["--biases"], False: ["--no-biases"]}[options.biases]
     return shlex.join([*parts, *biases])
 
@@ -167,7 +173,7 @@ def _record(found: Any, options: argparse.Namespace, seconds: float) -> dict[str
     }  # fmt: skip
     return {
         "kind": "compare", "command": _command(options), "data": options.data,
-        **_reading.asked(options), "asked": _asked(options),
+        **_reading.asked(options), **_features.asked(vars(options)), "asked": _asked(options),
         "shape": list(found.X.shape),
         "observed": found.X.n_observed, "best": best, "recommendation": found.recommendation,
         "ranking": plain, "excluded": found.excluded, "notes": found.notes, "seconds": seconds,

@@ -8,7 +8,7 @@ from typing import Any
 
 from bayesmf._errors import DataError
 from bayesmf._files import unsealed
-from bayesmf.cli import _reading
+from bayesmf.cli import _features, _reading
 from bayesmf.cli._tools import command
 
 # What of a record a page cannot do without.
@@ -90,5 +90,6 @@ def _of_comparison(
 ) -> None:
     from bayesmf.comparison.compare import compare
 
+    X = X.with_features(**_features.read(record))
     found = compare(X, **record["asked"], **limits, store=folder / "trials", n_jobs=-1)
     found.report(path, f"Which model for {name}", command=record["command"])

@@ -75,12 +75,13 @@ def compare(
     Parameters
     ----------
     X
-        The matrix, in any form that `sample` takes.
+        The matrix, in any form that `sample` takes. Where it has features of rows or columns
+        (`ObservedMatrix.with_features`), models are tried with and without them.
     models
         Names of presets and of `BASELINES`, in capitals or not, and models of one's own. A name may
         have options, as in "GGGW + noise cols + log + biases": noise "rows", "cols" or "both", a
-        transformation, "limits" (at the ends of the range where values heap) and "biases". All that
-        suits the data by default.
+        transformation, "limits" (at the ends of the range where values heap), "biases" and
+        "features". All that suits the data by default.
     ranks
         Candidate ranks; a ladder from 1 to 30 by default.
     folds
@@ -337,6 +338,7 @@ class Comparison:
         ends = trial.ends if entrant.limits else (None, None)
         lower, upper = (entrants.as_limit(end) for end in ends)
         takes = entrant.built(self._own).likelihood.takes_units
+        X = self.X if entrant.features else self.X.without_features()
         return BayesianMF(
             self._own.get(entrant.model, entrant.model),
             lane.rank() if n_components is None else n_components,
@@ -344,7 +346,7 @@ class Comparison:
             biases=entrant.biases, noise=entrant.noise, scale=trial.scale if takes else "none",
             transformation=entrant.transformation or trial.transformation,
             random_state=trial.seed, n_jobs=self._jobs,
-        ).fit(self.X, lower=lower, upper=upper)  # fmt: skip
+        ).fit(X, lower=lower, upper=upper)  # fmt: skip
 
     def fit_best(self) -> BayesianMF:
         """The recommended model, fitted to all entries with two chains; sampled once."""

@@ -39,13 +39,15 @@ class Entrant(NamedTuple):
     limits: bool = False  # values at a heaped end of the range are limits
     transformation: str | None = None
     biases: bool = False
+    features: bool = False  # whether priors see what is known of rows and columns
 
     def __str__(self) -> str:
         parts = [self.model]
         parts += [f"noise {self.noise}"] * (self.noise is not None)
         parts += ["limits"] * self.limits
         parts += [str(self.transformation)] * (self.transformation is not None)
-        return " + ".join([*parts, *(["biases"] * self.biases)])
+        parts += ["biases"] * self.biases
+        return " + ".join([*parts, *(["features"] * self.features)])
 
     @property
     def options(self) -> Entrant:
@@ -107,12 +109,20 @@ def _read(text: str) -> Entrant:
             entrant = entrant._replace(biases=True)
         elif word == "limits":
             entrant = entrant._replace(limits=True)
+        elif word == "features":
+            entrant = entrant._replace(features=True)
         elif word.removeprefix("noise ") in NOISES:
             entrant = entrant._replace(noise=word.removeprefix("noise "))
         elif word in TRANSFORMS:
             entrant = entrant._replace(transformation=word)
         else:
-            known = [*(f"noise {noise}" for noise in NOISES), "limits", *TRANSFORMS, "biases"]
+            known = [
+                *(f"noise {noise}" for noise in NOISES),
+                "limits",
+                *TRANSFORMS,
+                "biases",
+                "features",
+            ]
             raise ModelError(f"{text}: unknown option {option!r}; there are {', '.join(known)}.")
     return entrant
 
@@ -140,7 +150,7 @@ def field(X: ObservedMatrix, biases: bool | None, transformation: str | None) ->
     """All that suits the data: every prior, and every likelihood with the priors of `BASE`.
 
     The latter with biases too, unless these are not wanted; if they are, every model that takes
-    them.
+    them. If something is known of rows or columns besides their entries, with that too.
     """
     values = X.rows.values
     found = [Entrant(name) for name in (*PRESETS, *BASELINES)]
@@ -164,6 +174,12 @@ def field(X: ObservedMatrix, biases: bool | None, transformation: str | None) ->
         options += [one._replace(biases=True) for one in (Entrant(BASE), *options)]
     if biases:
         options += [one._replace(biases=True) for one in found if _takes_biases(one.model)]
+    if X.has_features:
+        options += [
+            Entrant(BASE, noise, biases=beside, features=True)
+            for noise in (None, "cols", "both")
+            for beside in ((False,) if biases is False else (False, True))
+        ]
     return list(dict.fromkeys([*found, *options]))
 
 
@@ -250,10 +266,14 @@ def _why_not(
     below = "nonnegative factors cannot fit negative values"
     if one.model in BASELINES:
         return below if one.model == "NMF" and (values < 0).any() else ""
+    if one.features and not X.has_features:
+        return "nothing is known of rows and columns besides their entries"
     if one.limits and ends == (None, None):
         return "no values heap at an end of the range"
     try:
         model = one.built(own, ends)
+        if one.features:
+            model.informed(X)
     except ModelError as error:
         return str(error)
     likelihood = model.likelihood

@@ -137,6 +137,7 @@ def _sample(
     **options: Any,
 ) -> tuple[Posterior, Units]:  # fmt: skip
     """A posterior of the training part, and its units."""
+    train = train if trial.entrant.features else train.without_features()
     model = trial.entrant.built(own, trial.ends)
     scale = trial.scale if model.likelihood.takes_units else AUTO
     asked = trial.entrant.transformation or trial.transformation

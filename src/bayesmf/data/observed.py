@@ -374,6 +374,19 @@ class ObservedMatrix:
         known = (row_features, row_kernel), (col_features, col_kernel)
         return with_features(self, known, pattern)
 
+    @property
+    def has_features(self) -> bool:
+        """Whether anything is known of rows or columns besides their entries."""
+        return not (
+            self.row_features is None and self.col_features is None and self.pattern is None
+        )
+
+    def without_features(self) -> ObservedMatrix:
+        """Return the matrix with its entries alone."""
+        if not self.has_features:
+            return self
+        return replace(self, row_features=None, col_features=None, pattern=None)
+
     def features(self, axis: int) -> Features | None:
         """All features of the rows (0) or columns (1), the pattern included, if there are any."""
         from bayesmf.data.informed import features_of
