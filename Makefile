@@ -3,7 +3,7 @@ VENV ?= .venv
 PYTHON ?= python3
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-slow test-oldest exactness lint format bench docs wheel clean
+.PHONY: demo test test-slow test-oldest exactness lint format bench accuracy docs wheel clean
 
 demo: $(VENV)/.ready
 	$(BIN)/python examples/demo.py demo
@@ -41,6 +41,9 @@ format: $(VENV)/.ready
 
 bench: $(VENV)/.peers  # BAYESMF_DATA names the folder of the real matrices; ARGS=--quick tries it
 	$(BIN)/python -m benchmarks.run $(ARGS)
+
+accuracy: $(VENV)/.peers  # held-out entries beside every peer: hours, goes on where it was stopped
+	$(BIN)/python -m benchmarks.run evidence $(ARGS)
 
 docs: $(VENV)/.ready  # the site in the folder `site`: no network, warnings are errors
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet

@@ -78,7 +78,7 @@ PARTS = {
     "chains": Part("what a second chain costs", repeats=15, pages=("docs/performance.md",)),
     "compare": Part(
         "how good the advice of compare is (hours)", takes=("data",), repeats=10,
-        pages=("docs/compare.md",), data=(*_FIVE, "overlap"), kept="compare",
+        data=(*_FIVE, "overlap"), kept="compare",
     ),
     "families": Part(
         "whether compare finds the likelihood that made the data", takes=("models",),
@@ -90,7 +90,7 @@ PARTS = {
     ),
     "evidence": Part(
         "held-out entries beside every peer (hours)", takes=("models", "data"),
-        pages=("docs/accuracy.md",), data=(*_FIVE, *_PUBLIC), kept="scores",
+        data=(*_FIVE, *_PUBLIC), kept="scores",
     ),
     "coverage": Part("how often intervals hold the truth", module="interval_coverage"),
     "exponents": Part("growth with rows, columns, entries and rank"),
