@@ -44,6 +44,7 @@ bench: $(VENV)/.peers  # BAYESMF_DATA names the folder of the real matrices; ARG
 
 accuracy: $(VENV)/.peers  # held-out entries beside every peer: hours, goes on where it was stopped
 	$(BIN)/python -m benchmarks.run evidence $(ARGS)
+	$(BIN)/python -m benchmarks.run evidence --readme
 
 docs: $(VENV)/.ready  # the site in the folder `site`: no network, warnings are errors
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet

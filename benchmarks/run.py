@@ -90,7 +90,7 @@ PARTS = {
     ),
     "evidence": Part(
         "held-out entries beside every peer (hours)", takes=("models", "data"),
-        data=(*_FIVE, *_PUBLIC), kept="scores",
+        pages=("docs/accuracy.md",), data=(*_FIVE, *_PUBLIC), kept="scores",
     ),
     "coverage": Part("how often intervals hold the truth", module="interval_coverage"),
     "exponents": Part("growth with rows, columns, entries and rank"),
