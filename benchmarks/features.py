@@ -20,7 +20,9 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,7 +30,7 @@ import numpy as np
 from bayesmf import BayesianMF, ConvergenceWarning, ObservedMatrix
 from bayesmf.metrics import mse
 from bayesmf.splits import ColdFold, cold_folds, holdout, kfold
-from benchmarks.common import read_json, say, synthetic, write_json
+from benchmarks.common import kept, read_json, synthetic
 from benchmarks.noise import Triples, _folder, folds
 from benchmarks.peers import installed, myfm_design, silence
 from benchmarks.report import RESULTS, Options, claim, table
@@ -334,25 +336,21 @@ def runs(name: str) -> Iterator[tuple[str, str, Run]]:
 
 
 def measure(
-    name: str, found: Iterator[tuple[str, str, Run]], options: Options, store: Path | None
+    name: str, found: Iterator[tuple[str, str, Run]], options: Options, store: Path
 ) -> dict[str, Any]:
     """Scores of all runs by method and fold; what is on file is not run again."""
-    known = read_json(store) if store else {}
     there = installed(set(PEERS.values())) if options.peers else []
     for method, fold, call in found:
         left_out = options.models and method not in options.models
         if left_out or (method in PEERS and PEERS[method] not in there):
             continue
-        done = known.setdefault(name, {}).setdefault(method, {})
-        if fold not in done:
-            say(f"{name}, {method}, fold {fold}")
-            begin = time.perf_counter()
-            done[fold] = {**call(), "seconds": time.perf_counter() - begin}
-            if store:
-                latest = read_json(store)  # others may have written meanwhile
-                latest.setdefault(name, {}).setdefault(method, {})[fold] = done[fold]
-                write_json(store, latest)
-    return known.get(name, {})
+        kept(store, name, method, fold, make=partial(_timed, call))
+    return read_json(store).get(name, {})
+
+
+def _timed(call: Run) -> dict[str, Any]:
+    begin = time.perf_counter()
+    return {**call(), "seconds": time.perf_counter() - begin}
 
 
 def summary(name: str, by_fold: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -438,4 +436,6 @@ def _quick(options: Options) -> dict[str, Any]:
         "drugs": cold_runs(X, "drugs", (2,), length, 2),
         "within": within_runs(X, (1, 2), length, 2),
     }
-    return {name: measure(name, some, options, None) for name, some in found.items()}
+    with TemporaryDirectory() as folder:
+        store = Path(folder, "runs.json")
+        return {name: measure(name, some, options, store) for name, some in found.items()}
