@@ -375,6 +375,35 @@ class Posterior:
 
         return leave_one_out(Fitted(self, ObservedMatrix.of(X)), entries)
 
+    def stacked(self, X: Any, *, entries: int = 2000) -> Posterior:
+        """The posterior with its chains weighted by stacking, for chains in different modes.
+
+        How many chains end in a mode says little about its probability. Stacking weights them so
+        that the mixture of their predictive distributions is best at entries that are predicted by
+        the others. It changes what the posterior means, so `notes` and ``settings["stacking"]`` say
+        the weights. The result is one chain: all draws of the chain that has the largest weight and
+        of the others fewer in proportion, chain by chain. Diagnose the run itself, not the result.
+
+        Parameters
+        ----------
+        X
+            The data, as `sample` was given them.
+        entries
+            Entries that are looked at, at most, chosen at random but always the same of a matrix.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from bayesmf import sample
+        >>> X = np.random.default_rng(0).normal(size=(20, 10))
+        >>> posterior = sample(X, "GEE", 2, chains=4, draws=50, keep="all", random_state=0)
+        >>> len(posterior.stacked(X).settings["stacking"])
+        4
+        """
+        from bayesmf.posterior.stacking import stacked
+
+        return stacked(self, ObservedMatrix.of(X), entries)
+
     @checked
     def save(self, path: str | Path) -> None:
         """Write everything to a file, from which `load` reads it; nothing is pickled.

@@ -163,6 +163,8 @@ def more_draws(
     posterior: Posterior, X: Any, draws: int, n_jobs: int | None, progress: Any
 ) -> Posterior:
     """The run of a posterior made longer, as `Posterior.more_draws` describes it."""
+    if "stacking" in posterior.settings:
+        raise ModelError("Draws of weighted chains cannot go on; make the run longer, then stack.")
     if posterior.interrupted:
         raise ModelError("The run was interrupted, so its chains differ in length; sample again.")
     settings, chains, X = posterior.settings, len(posterior.states), ObservedMatrix.of(X)
@@ -227,6 +229,8 @@ def _starts(init: str | Posterior, problem: Problem, chains: int) -> tuple[Any, 
     if not isinstance(init, Posterior):
         check_init(init)
         return (None,) * chains
+    if "stacking" in init.settings:
+        raise ModelError("init: draws of weighted chains cannot go on; give the run itself.")
     ours, theirs = _variables(problem), init.states[0].variables()
     for what, a, b in (
         ("model", problem.model.name, init.model.name),

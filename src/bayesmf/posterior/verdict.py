@@ -191,8 +191,8 @@ def _remedy(evidence: Evidence, draws: int) -> str:
         groups = [f"{name}: {value:.3f}" for name, value in zip(groups, best, strict=True)]
         said += ", by chains, with the mean log density of entries given the others"
     return (
-        f"{said} ({'; '.join(groups)}). Longer runs do not mend that: run more chains, and use "
-        "fewer components or a model with normal priors (GGGW)."
+        f"{said} ({'; '.join(groups)}). Longer runs do not mend that: use fewer components or a "
+        "model with normal priors (GGGW), or run more chains and weight them, with stacked(X)."
     )
 
 
