@@ -129,6 +129,10 @@ PARTS = {
         "whether chains agree, in two source trees", takes=("other", "models", "data"),
         data=("ccle", "methylation", "gdsc", "movielens"), pages=("docs/mixing.md",),
     ),
+    "gold": Part(
+        "usual runs beside ones fifty times as long (hours)", takes=("models", "data"),
+        data=("ccle", "methylation"), pages=("docs/mixing.md",),
+    ),
     "units": Part("whether the units of the data matter", pages=("docs/defaults.md",)),
     "verdicts": Part(
         "whether the verdict on a run is right", takes=("models",), pages=("docs/defaults.md",)
