@@ -13,12 +13,12 @@ from bayesmf import compare
 
 OPTIONS = {"ranks": [1, 2], "budget": "quick", "folds": 2, "scale": "none"}
 NAMES = ["GGG", "GGGW", "row-average"]
-CALL = """
+CALL = f"""
 import sys
 import numpy as np
 from bayesmf import compare
-compare(np.load(sys.argv[1]), {names}, **{options}, store=sys.argv[2])
-""".format(names=NAMES, options=OPTIONS)
+compare(np.load(sys.argv[1]), {NAMES}, **{OPTIONS}, store=sys.argv[2])
+"""
 
 
 def matrix():
