@@ -20,7 +20,14 @@ from bayesmf.updates import volume as volume_updates
 from bayesmf.updates.blocks import Gram, row_passes
 from bayesmf.updates.counts import split as split_counts
 from bayesmf.updates.terms import EntryTerms, NonnegativeTerms, RowTerms, VolumeTerms
-from tests.exactness.ratios import Setup, moved_entries, some_rows, with_factors
+from tests.exactness.ratios import (
+    GROUPS,
+    Setup,
+    altered,
+    moved_entries,
+    some_rows,
+    with_factors,
+)
 
 ASSEMBLE_SINGULAR, DRAW_REAL = volume.assemble_singular, volume._draw_real.py_func
 
@@ -96,14 +103,29 @@ def entry_density(side, terms: EntryTerms, i: int, k: int, tau: float):
     return lambda value: b * value - 0.5 * p * value**2
 
 
+def compare(s: Setup, index: int, factors: tuple, change: float) -> None:
+    """The joints' change from old to new factors, and what is drawn with them, is this one."""
+    group, states = GROUPS[index], []
+    for sign, X in zip((-1, 1), factors, strict=True):
+        state = with_factors(s.state, index, X)
+        side = s.problem.side(state, index)
+        for name, step in side.prior.afterwards(side.U, side.values):
+            value = getattr(state, group)[name]
+            if sign == 1:
+                value = value + s.rng.normal(size=value.shape)
+            change += sign * float(np.sum(step.log_density(value)))
+            state = altered(state, group, {name: value})
+        states.append(state)
+    s.compare(*states, change)
+
+
 def check_entries(s: Setup, index: int, side, terms: EntryTerms, tau: float) -> None:
     for i in some_rows(side.view.n):
         k = int(s.rng.integers(side.rank))
         X = side.U.copy()
         X[i, k] = moved_entries(s, X[i, k], False)
         density = entry_density(side, terms, i, k, tau)
-        new = with_factors(s.state, index, X)
-        s.compare(s.state, new, density(X[i, k]) - density(side.U[i, k]))
+        compare(s, index, (side.U, X), density(X[i, k]) - density(side.U[i, k]))
 
 
 def check_rows(s: Setup, index: int, side, terms, tau: float) -> None:
@@ -112,9 +134,8 @@ def check_rows(s: Setup, index: int, side, terms, tau: float) -> None:
     for i in some_rows(side.view.n):
         X = side.U.copy()
         X[i] = moved_entries(s, X[i], nonnegative)
-        new = with_factors(s.state, index, X)
         for density in forms(side, terms, i, packed[i], rhs[i], tau):
-            s.compare(s.state, new, density(X[i]) - density(side.U[i]))
+            compare(s, index, (side.U, X), density(X[i]) - density(side.U[i]))
 
 
 def is_nonnegative(terms) -> bool:
@@ -166,8 +187,7 @@ class Draws:
         old, new, row = self.X.copy(), self.X.copy(), np.atleast_1d(part)[0]
         if row in some_rows(len(new)):
             new[part] = moved_entries(self.s, new[part], nonnegative)
-            states = (with_factors(self.s.state, self.index, X) for X in (old, new))
-            self.s.compare(*states, density(new[part]) - density(old[part]))
+            compare(self.s, self.index, (old, new), density(new[part]) - density(old[part]))
         self.calls += 1
         return new[part]
 

@@ -1,5 +1,6 @@
 """Checks of hyper-variables, shared relevances, noise and scale moves."""
 
+from itertools import chain
 from unittest import mock
 
 import numpy as np
@@ -81,7 +82,8 @@ def check_weights(s: Setup, group: str, side) -> None:
 
 def check_steps(s: Setup, group: str, side) -> None:
     now, seen = s.state, set()
-    for name, distribution in side.prior.updates(side.U, side.values):
+    given = side.U, side.values
+    for name, distribution in chain(side.prior.updates(*given), side.prior.afterwards(*given)):
         old = getattr(now, group)[name]
         value = proposed(s, name, old, side.prior)
         new = altered(now, group, {name: value})

@@ -332,8 +332,12 @@ MUTATIONS = {
         step("precision", fields(rate=lambda d, prior, *_: 2 * d.rate - prior.precision.rate)),
     ),
     "GTTN: mean without mu_mu": Mutation(
-        "hyper", "GTTN mean", TruncatedNormal, "updates",
+        "hyper", "GTTN mean", TruncatedNormal, "afterwards",
         step("mean", fields(linear=lambda d, prior, U, values: values["precision"] * U)),
+    ),
+    "GTTN: an entry about its own mean": Mutation(
+        "factors", "GTTN", TruncatedNormalHyper, "without_mean",
+        lambda _, hyper, values: values["precision"],
     ),
     "GTTN: joint without tau^-1/2": Mutation(
         "hyper", "GTTN", TruncatedNormalHyper, "log_density",

@@ -15,7 +15,7 @@ from bayesmf.likelihoods import Censored, Gaussian, Ordinal, base, student
 from bayesmf.likelihoods import counts as count_likelihoods
 from bayesmf.model import biases
 from bayesmf.model.biases import Biases
-from bayesmf.priors import L21, Exponential, Laplace
+from bayesmf.priors import L21, Exponential, Laplace, TruncatedNormal
 from bayesmf.priors import distributions as dist
 from bayesmf.priors.hyperpriors import (
     ARD,
@@ -232,8 +232,10 @@ def positive_counts_alone(right, view, s, h, d, stream):
 # fmt: off
 MUTATIONS = {
     "GTTN shape plus 1/2": ("GTTN", "dense", False, patched(
-        TruncatedNormalHyper, "updates",
+        TruncatedNormalHyper, "of_precisions",
         lambda right, self, U, values: right(replace(self, shape=self.shape + 0.5), U, values))),
+    "GTTN means stay behind": ("GTTN", "dense", False, patched(
+        TruncatedNormal, "afterwards", lambda right, self, U, values: iter(()))),
     "uncentred scatter": ("GGGW", "dense", False, patched(
         NormalInverseWishart, "updates", uncentred)),
     "eta for 1 / eta, scale": ("GLLI", "dense", False, patched(

@@ -133,6 +133,7 @@ def sweep(problem, state):
         else:
             tau = float(state.noise["noise_precision"])
             draw_gaussians(side, other.X, tau, stream.key(), stream.sweep % 8 != 0)
+            draw_left_out(side, stream)
     if shared:
         shared["relevance"] = draw_relevance([rows, cols], stream.key())
 
@@ -218,6 +219,9 @@ def entry_terms(side, i):
     if isinstance(prior, TruncatedNormal):
         mean = np.broadcast_to(side.own.get("mean", prior.mean), side.X.shape)[i]
         precision = np.broadcast_to(side.own.get("precision", prior.precision), side.X.shape)[i]
+        if isinstance(prior.precision, TruncatedNormalHyper):  # the mean is integrated out
+            mean = np.full(side.K, prior.precision.mean)
+            precision = 1 / (1 / precision + 1 / prior.precision.precision)
         return lambda k: (precision[k], precision[k] * mean[k])
     Q = volume_precision(side, i)
     return lambda k: (Q[k, k], -np.delete(Q[k] * x, k).sum())
@@ -400,8 +404,23 @@ def draw_laplace(side, stream):
 
 
 def draw_truncated_hyper(side, stream):
-    """Mean, then precision, of every entry's truncated normal."""
+    """The precision of every entry's truncated normal."""
     hyper, X, own = side.prior.precision, side.X, side.own
+
+    def draw_precision(row, i, k):
+        return row.gamma(hyper.shape, hyper.rate + (X[i, k] - own["mean"][i, k]) ** 2 / 2)
+
+    own["precision"] = table(stream.key(), X.shape, draw_precision)
+
+
+def draw_left_out(side, stream):
+    """Means of entries, which the factors were drawn without."""
+    prior, X, own = side.prior, side.X, side.own
+    if not (
+        isinstance(prior, TruncatedNormal) and isinstance(prior.precision, TruncatedNormalHyper)
+    ):
+        return
+    hyper = prior.precision
 
     def draw_mean(row, i, k):
         tau = own["precision"][i, k]
@@ -409,11 +428,6 @@ def draw_truncated_hyper(side, stream):
         return centre + row.normal() / np.sqrt(tau + hyper.precision)
 
     own["mean"] = table(stream.key(), X.shape, draw_mean)
-
-    def draw_precision(row, i, k):
-        return row.gamma(hyper.shape, hyper.rate + (X[i, k] - own["mean"][i, k]) ** 2 / 2)
-
-    own["precision"] = table(stream.key(), X.shape, draw_precision)
 
 
 def draw_rates(side, stream):

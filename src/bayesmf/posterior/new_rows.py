@@ -24,6 +24,7 @@ from bayesmf.model.model import Model
 from bayesmf.posterior.posterior import Posterior
 from bayesmf.priors import Prior, regression
 from bayesmf.priors.distributions import Values
+from bayesmf.priors.hyperpriors import Steps
 from bayesmf.streams import Array, Stream, seed_words
 
 _FIRST, _LATER = 30, 3  # sweeps over a new row's own variables: at the first draw, at every other
@@ -144,17 +145,23 @@ class _Rows:
         noise = {name: at[name] for name in likelihood.variables(self.X.shape)} | self.noise
         for _ in range(sweeps):
             working = self._without_biases(at, side, noise, stream) if self.model.biases else None
-            if local:
-                for name, distribution in prior.updates(self.U, values):
-                    if name in local:
-                        new = distribution.draw(stream, self.own[name].shape)
-                        values[name] = self.own[name] = new
+            self._draw_own(prior.updates(self.U, values), local, values, stream)
             working = working or likelihood.working(self._fit(at, side), noise, stream)
             beside = at[_FACTORS[axis]] if prior.couples_rows else None
             side = side._replace(view=(working.X.rows, working.X.cols)[axis])
             errors = working.draw(side, stream, beside)
+            self._draw_own(prior.afterwards(self.U, values), local, values, stream)
             likelihood.update_side(side, working, errors, noise, stream, shared=False)
         self.noise = {name: noise[name] for name in self.noise}
+
+    def _draw_own(
+        self, steps: Steps, local: set[str], values: dict[str, Any], stream: Stream
+    ) -> None:
+        """Draw those hyper-variables that belong to the rows."""
+        for name, distribution in steps if local else ():
+            if name in local:
+                new = distribution.draw(stream, self.own[name].shape)
+                values[name] = self.own[name] = new
 
     def _in_order(self, own: Any, other: Any) -> tuple[Any, Any]:
         """What belongs to the rows of the matrix, then what belongs to its columns."""

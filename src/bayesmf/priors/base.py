@@ -110,6 +110,13 @@ class Prior:
             statistics = self.relevance_terms(self.governed(U, values))
             yield "relevance", self.ard[1].conditional([statistics])
 
+    def afterwards(self, U: Array, values: Values) -> Steps:
+        """Gibbs steps of the hyper-variables that `terms` leaves out, integrated over.
+
+        They follow directly upon the factors: both together are one draw.
+        """
+        yield from ()
+
     def entries(self, values: Values, K: int) -> Distribution:
         """Distribution of the entries, where they are independent given the values."""
         raise NotImplementedError

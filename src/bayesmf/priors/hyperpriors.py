@@ -242,13 +242,20 @@ class TruncatedNormalHyper:
             todo = todo[~good]
         return U, {"mean": mu, "precision": tau}
 
-    def updates(self, U: Array, values: Values) -> Steps:
-        """Means, then precisions."""
-        precision = values["precision"] + self.precision
+    def without_mean(self, values: Values) -> Array:
+        """Precision of an entry about the hyperprior's mean, its own mean integrated out."""
+        precision = values["precision"]
+        return precision * self.precision / (precision + self.precision)
+
+    def of_means(self, U: Array, values: Values) -> dist.Normal:
+        """Distribution of the means given factors and precisions."""
         linear = values["precision"] * U + self.precision * self.mean
-        yield "mean", dist.Normal(linear=linear, precision=precision)
+        return dist.Normal(linear=linear, precision=values["precision"] + self.precision)
+
+    def of_precisions(self, U: Array, values: Values) -> dist.Gamma:
+        """Distribution of the precisions given factors and means."""
         rate = self.rate + 0.5 * (U - values["mean"]) ** 2
-        yield "precision", dist.Gamma(shape=self.shape, rate=rate)
+        return dist.Gamma(shape=self.shape, rate=rate)
 
     def log_density(self, values: Values) -> float:
         """Log density of means and precisions, up to a constant."""

@@ -80,12 +80,20 @@ class TruncatedNormal(Prior):
         return {}
 
     def terms(self, values: Values, K: int) -> NonnegativeTerms:
+        hyper = self.precision
+        if isinstance(hyper, TruncatedNormalHyper):
+            precision = per_entry(hyper.without_mean(values), K)
+            return NonnegativeTerms(precision, precision * hyper.mean)
         precision = per_entry(values["precision"], K)
-        return NonnegativeTerms(precision, per_entry(precision * values["mean"], K))
+        return NonnegativeTerms(precision, precision * self.mean)
 
     def updates(self, U: Array, values: Values) -> Steps:
         if isinstance(self.precision, TruncatedNormalHyper):
-            yield from self.precision.updates(U, values)
+            yield "precision", self.precision.of_precisions(U, values)
+
+    def afterwards(self, U: Array, values: Values) -> Steps:
+        if isinstance(self.precision, TruncatedNormalHyper):
+            yield "mean", self.precision.of_means(U, values)
 
     def draw(self, stream: Stream, n: int, K: int, shared: Values) -> tuple[Array, Values]:
         if isinstance(self.precision, TruncatedNormalHyper):

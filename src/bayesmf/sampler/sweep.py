@@ -1,10 +1,10 @@
 """One sweep: the page to read first.
 
 A sweep is: move the scales; working data of the likelihood, and before them those of its variables
-that are drawn without them; biases; rows' hyper-variables, rows' factors, the noise of the rows if
-they have their own; the same for the columns; what both sides share; the rest of the likelihood's
-variables. A chain repeats it, and a state holds all that the next sweep needs: saved and loaded, it
-goes on bit for bit as if it had never stopped.
+that are drawn without them; biases; rows' hyper-variables, rows' factors and what they were drawn
+without, the noise of the rows if they have their own; the same for the columns; what both sides
+share; the rest of the likelihood's variables. A chain repeats it, and a state holds all that the
+next sweep needs: saved and loaded, it goes on bit for bit as if it had never stopped.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ def sweep(problem: Problem, state: State) -> State:
             update_hyper(problem, state, index, stream)
             side = problem.side(state, index, working.X)
             errors = working.draw(side, stream)
+            update_hyper(problem, state, index, stream, afterwards=True)
             working = likelihood.update_side(side, working, errors, state.noise, stream)
         update_shared(problem, state, stream)
         fit = Fit(working.X, state.U, state.V, problem.threads, errors, working.weights)
@@ -65,12 +66,18 @@ def move_scales(problem: Problem, state: State, stream: Stream) -> None:
         own.update(side.prior.rescale(own, factor))
 
 
-def update_hyper(problem: Problem, state: State, index: int, stream: Stream) -> None:
-    """Draw one side's hyper-variables; each step sees the values drawn before it."""
+def update_hyper(
+    problem: Problem, state: State, index: int, stream: Stream, *, afterwards: bool = False
+) -> None:
+    """Draw one side's hyper-variables; each step sees the values drawn before it.
+
+    Those that the factors are drawn without, integrated over, come afterwards.
+    """
     side = problem.side(state, index)
     own = (state.rows, state.cols)[index]
-    for name, distribution in side.prior.updates(side.U, side.values):
-        said = f"{type(side.prior).__name__}.updates: {name!r}"
+    steps = side.prior.afterwards if afterwards else side.prior.updates
+    for name, distribution in steps(side.U, side.values):
+        said = f"{type(side.prior).__name__}.{steps.__name__}: {name!r}"
         if name not in own:
             raise ModelError(f"{said} is none of its variables, {', '.join(own) or 'of none'}.")
         try:
