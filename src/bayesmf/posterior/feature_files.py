@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from bayesmf.data.encoding import Encoding
-from bayesmf.data.features import Features, Group
+from bayesmf.data.features import Features
+from bayesmf.data.groups import Group
 from bayesmf.model.model import Model
 from bayesmf.streams import Array
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from bayesmf._errors import ModelError
-from bayesmf.data.features import Group
+from bayesmf.data.groups import Group
 from bayesmf.priors.regression import weights_name
 from bayesmf.streams import Array
 

@@ -14,7 +14,8 @@ from collections.abc import Generator
 
 import numpy as np
 
-from bayesmf.data.features import Features, Group
+from bayesmf.data.features import Features
+from bayesmf.data.groups import Group
 from bayesmf.priors import distributions as dist
 from bayesmf.priors.distributions import Values, Variable
 from bayesmf.streams import Array, Stream
@@ -65,7 +66,7 @@ def _prior(group: Group, w: Array, precision: Array) -> dist.MatrixNormal:
 def fitted(features: Features, values: Values, but: Group | None = None, prefix: str = "") -> Array:
     """What features add to the means of rows (n, K), or of effects (n,), a group left out."""
     parts = [
-        group.design @ values[weights_name(group, prefix)]
+        group.fitted(values[weights_name(group, prefix)])
         for group in features.groups
         if group is not but
     ]
@@ -83,7 +84,7 @@ def steps(
         others = fitted(features, values, but=group) if len(features.groups) > 1 else 0.0
         squares = group.squares
         assert squares is not None
-        moments = group.design.T @ (rows - others)
+        moments = group.moments(rows - others)
         sums = np.einsum("jk,jk->j", moments @ precision, moments) / squares
         name = precision_name(group)
         yield (
