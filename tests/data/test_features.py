@@ -178,10 +178,15 @@ def test_bad_input_is_one_sentence(known, why):
         X.with_features(**known)
 
 
-def test_too_many_rows_and_features_are_refused(monkeypatch):
+def test_too_many_rows_and_features_are_taken_as_they_are(monkeypatch):
+    assert Features.of(TALL).groups[0].is_decomposed
     monkeypatch.setattr(module, "LARGEST", 4)
-    with pytest.raises(DataError, match="at most 4"):
-        Features.of(TALL)
+    group = Features.of(csr_array(TALL), standardize=False).groups[0]
+    assert not group.is_decomposed and group.loadings is None
+    np.testing.assert_allclose(group.design.toarray() * group.length, TALL)
+    new = new_rows(Features((group,)), csr_array(2 * TALL[:3]), m=3).groups[0]
+    np.testing.assert_allclose(new.design.toarray(), 2 * group.design.toarray()[:3])
+    np.testing.assert_array_equal(new.outside, 0.0)
 
 
 def test_products_in_blocks_do_not_depend_on_threads(monkeypatch):

@@ -15,7 +15,7 @@ import numpy as np
 from bayesmf._errors import DataError
 from bayesmf.data.decomposition import mask_rows, similarities, square
 from bayesmf.data.encoding import in_order, places, read_source
-from bayesmf.data.groups import Group, Kind, feature_group, kernel_group, pattern_group
+from bayesmf.data.groups import Group, Kind, arrays_of, feature_group, kernel_group, pattern_group
 from bayesmf.data.observed import Labels, View
 
 
@@ -104,7 +104,7 @@ class Features:
     @property
     def n(self) -> int:
         """Number of rows."""
-        return len(self.groups[0].design)
+        return self.groups[0].design.shape[0]
 
     @property
     def is_new(self) -> bool:
@@ -123,7 +123,7 @@ class Features:
         names = [group.name for group in self.groups]
         if again := [name for name in names if names.count(name) > 1]:
             raise DataError(f"{what}: two groups are called {again[0]!r}; name them apart.")
-        if len({len(group.design) for group in self.groups}) > 1:
+        if len({group.design.shape[0] for group in self.groups}) > 1:
             raise DataError(f"{what}: the groups have different numbers of rows; match them.")
         return self
 
@@ -188,8 +188,7 @@ class Features:
         groups = []
         for group in self.groups:
             if group.kind == "pattern":
-                assert group.loadings is not None
-                groups.append(group.of_rows(mask_rows(view, len(group.loadings))))
+                groups.append(group.of_rows(mask_rows(view, len(group.names))))
                 continue
             told = what if group.kind == "features" else what.replace("features", "kernel")
             if group.name not in given[group.kind]:
@@ -221,7 +220,8 @@ class Features:
         """Add all that a posterior depends on to a hash."""
         for group in self.groups:
             digest.update(repr((group.name, group.alpha, group.beta)).encode())
-            digest.update(np.ascontiguousarray(group.design).tobytes())
+            for array in arrays_of(group.design):
+                digest.update(np.ascontiguousarray(array).tobytes())
 
     def fingerprint(self) -> str:
         """A hash of the features."""
