@@ -113,6 +113,20 @@ def test_features_of_the_prior_are_those_of_the_matrix():
     np.testing.assert_array_equal(one.mean, other.mean)
 
 
+def test_sample_takes_features_by_label():
+    names = [f"r{i}" for i in range(50)]
+    data, known = pd.DataFrame(X, names), pd.DataFrame(F, names)
+    options = {"draws": 4, "burn_in": 4, "random_state": 1}
+    one = sample(X, "GGGW", 2, row_features=F, pattern="cols", **options)
+    shuffled = known.sample(frac=1.0, random_state=0)
+    other = sample(data, "GGGW", 2, row_features={"features": shuffled}, pattern="cols", **options)
+    np.testing.assert_array_equal(one.mean, other.mean)
+    matrix = ObservedMatrix.of(data).with_features(known, pattern="cols")
+    np.testing.assert_array_equal(one.mean, sample(matrix, "GGGW", 2, **options).mean)
+    with pytest.raises(DataError, match="row_features: 'r7' is not there"):
+        sample(data, "GGGW", 2, row_features=known.drop(index="r7"), **options)
+
+
 def test_more_features_than_rows_cost_and_draw_what_their_directions_do():
     wide = RNG.normal(size=(50, 300))
     directions = Features.of(wide).groups[0].design

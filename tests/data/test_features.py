@@ -1,13 +1,15 @@
 """Features of rows and columns: read, matched, encoded, decomposed, applied to new rows."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.sparse import csr_array
 
-from bayesmf import DataError, Features, ObservedMatrix
+from bayesmf import DataError, Features, ObservedMatrix, _threads
 from bayesmf.data import decomposition
-from bayesmf.data import features as module
+from bayesmf.data import groups as module
 
 RNG = np.random.default_rng(0)
 WIDE, TALL = RNG.normal(size=(8, 30)), RNG.normal(size=(40, 5))
@@ -176,7 +178,35 @@ def test_bad_input_is_one_sentence(known, why):
         X.with_features(**known)
 
 
-def test_too_many_rows_and_features_are_refused(monkeypatch):
+def test_too_many_rows_and_features_are_taken_as_they_are(monkeypatch):
+    assert Features.of(TALL).groups[0].is_decomposed
     monkeypatch.setattr(module, "LARGEST", 4)
-    with pytest.raises(DataError, match="at most 4"):
-        Features.of(TALL)
+    group = Features.of(csr_array(TALL), standardize=False).groups[0]
+    assert not group.is_decomposed and group.loadings is None
+    np.testing.assert_allclose(group.design.toarray() * group.length, TALL)
+    new = new_rows(Features((group,)), csr_array(2 * TALL[:3]), m=3).groups[0]
+    np.testing.assert_allclose(new.design.toarray(), 2 * group.design.toarray()[:3])
+    np.testing.assert_array_equal(new.outside, 0.0)
+
+
+def test_products_in_blocks_do_not_depend_on_threads(monkeypatch):
+    A, B = RNG.normal(size=(50, 9)), RNG.normal(size=(9, 3))
+    monkeypatch.setattr(_threads, "_BLOCK", 200)
+    for narrow in (B, B[:, 0]):
+        one = _threads.product(A, narrow)
+        with _threads.one_blas_thread(2):
+            np.testing.assert_array_equal(_threads.product(A, narrow), one)
+        np.testing.assert_allclose(one, A @ narrow, atol=1e-12)
+
+
+def test_what_is_remembered_of_weights_is_theirs():
+    group, weights = Features.of(TALL).groups[0], RNG.normal(size=(5, 2))
+    first = group.fitted(weights)
+    assert group.fitted(weights.copy()) is first
+    weights[0, 0] += 1.0  # in place
+    np.testing.assert_allclose(group.fitted(weights), group.design @ weights, atol=1e-12)
+    np.testing.assert_allclose(
+        replace(group, design=2 * group.design).fitted(weights[:, 0]),
+        2 * group.design @ weights[:, 0],
+        atol=1e-12,
+    )

@@ -3,10 +3,13 @@
 from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
+from unittest import mock
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from bayesmf import preset
+from bayesmf.data import groups
 from bayesmf.data.bounds import Bounds
 from bayesmf.data.features import Features
 from bayesmf.data.observed import ObservedMatrix
@@ -363,6 +366,15 @@ def patterned(X: ObservedMatrix) -> ObservedMatrix:
     return X.with_features(pattern="both")
 
 
+def undecomposed(X: ObservedMatrix) -> ObservedMatrix:
+    """Sparse features that are taken as they are, and dense ones in their directions beside."""
+    rng, (n, m) = np.random.default_rng(X.shape), X.shape
+    sparse, dense = (csr_array(rng.poisson(0.7, (n, p)) + np.eye(n, p)) for p in (n + 3, 2))
+    with mock.patch.object(groups, "LARGEST", 2):
+        rows = {"as they are": sparse, "directions": dense.toarray()}
+        return X.with_features(rows, Features.of(rng.normal(size=(m, 4)), alpha=3.0, beta=0.7))
+
+
 def with_features(case: Case, prepare=informed, then=as_it_is) -> Case:
     """The same with features of both sides, whose weights have the precision of the rows."""
 
@@ -388,6 +400,8 @@ FEATURES = {
     "GGGW features mean": with_features(
         named("GGGW", mu0=0.8, beta0=2.4, nu0=4.5, moves=False)),
     "GGGW pattern": with_features(named("GGGW"), patterned),
+    "GGGW sparse features": with_features(named("GGGW"), undecomposed),
+    "GGGA sparse features, biases": biased(with_features(named("GGGA"), undecomposed)),
     "GGG features": with_features(named("GGG", lambda_=0.7)),
     "GGGU features": with_features(named("GGGU", lambda_=0.7)),
     "GGGA features": with_features(named("GGGA")),

@@ -58,22 +58,23 @@ def check_block(s: Setup, group: str, side) -> None:
     s.compare(s.state, altered(s.state, group, new), change)
 
 
-def blocks(names) -> list[list[str]]:
-    """Variables that are drawn together: a precision of weights and these, a Wishart's two."""
-    found = [[f"weights_precision_{name}", f"weights_{name}"] for name in _groups(names)]
+def blocks(names, features) -> list[list[str]]:
+    """Variables that are drawn together: a precision of weights and these, a Wishart's two.
+
+    The precision of weights of features as they are is drawn given the weights.
+    """
+    found = []
+    for group in features.groups:
+        own = [f"weights_precision_{group.name}", f"weights_{group.name}"]
+        found += [own] if group.is_decomposed else [[name] for name in own]
     others = [name for name in names if not name.startswith("weights_")]
     return found + ([others] if others else [])
-
-
-def _groups(names) -> list[str]:
-    known = "weights_precision_"
-    return [name.removeprefix(known) for name in names if name.startswith(known)]
 
 
 def check_weights(s: Setup, group: str, side) -> None:
     """Each block of a side with features, given everything else."""
     old = getattr(s.state, group)
-    for names in blocks(old):
+    for names in blocks(old, side.prior.features):
         new = {**old, **{name: proposed(s, name, old[name], side.prior) for name in names}}
         change = steps_of_side(side, {**side.values, **new}, names)
         change -= steps_of_side(side, {**side.values, **old}, names)
@@ -169,9 +170,8 @@ def check_effect_weights(s: Setup) -> None:
         return log_density_of_steps(s.model.biases.regress(side, values), values, new, names)
 
     old = s.state.biases
-    for side in GROUPS:
-        own = [name.removeprefix(f"{side}_") for name in old if name.startswith(f"{side}_weights")]
-        for block in blocks(own):
+    for side, features in zip(GROUPS, s.model.biases.features, strict=True):
+        for block in blocks([], features) if features else ():
             names = [f"{side}_{name}" for name in block]
             new = {**old, **{name: proposed(s, name, old[name], None) for name in names}}
             change = density(side, new, names) - density(side, old, names)

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import special, stats
+from scipy.sparse import issparse
 
 from tests.exactness.added import ADDED
 
@@ -195,7 +196,8 @@ def groups_of(features) -> list[Group]:
     """The features that a side has, as plain arrays."""
     if features is None:
         return []
-    return [Group(g.name, g.design, g.alpha, g.beta) for g in features.groups]
+    dense = [g.design.toarray() if issparse(g.design) else g.design for g in features.groups]
+    return [Group(g.name, x, g.alpha, g.beta) for g, x in zip(features.groups, dense, strict=True)]
 
 
 def weights_log_density(v: dict[str, Any], groups: list[Group], covariance, prefix="") -> float:

@@ -9,11 +9,13 @@ states is one too; chains are independent, so the spread of their averages is an
 from dataclasses import dataclass, replace
 from itertools import combinations, islice
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 from scipy import stats
 
 from bayesmf import ObservedMatrix, Problem, State, chain, hyperparameters, preset
+from bayesmf.data import groups
 from bayesmf.data.bounds import Bounds
 from bayesmf.data.features import Features
 from bayesmf.kernels import compile as compiling
@@ -138,8 +140,13 @@ def _filled(view, values):
     return whole
 
 
-def informed(X):
+def informed(X, undecomposed=False):
     """The matrix with more features of the rows than rows, one of the columns, and the pattern."""
+    if undecomposed:
+        with mock.patch.object(groups, "LARGEST", 1):
+            X = informed(X)
+            X.features(0)  # the pattern is worked out once
+            return X
     rng = np.random.default_rng(X.shape)
     rows = {"many": rng.normal(size=(X.shape[0], 9))}
     rows, cols = Features.of(rows, alpha=4.0, beta=4.0), rng.normal(size=X.shape[1])
@@ -159,7 +166,7 @@ class Joint:
                 i, j = self.cells
                 self.errors = 0.5 + (3 * i + 5 * j) % 4 / 2
             if VARIATIONS[name].informed:
-                X = informed(X)
+                X = informed(X, VARIATIONS[name].undecomposed)
         self.raw = replace(X, errors=self.errors)
         self.problem = Problem.of(self.raw, model_of(name), RANK, scale_move=scale_move)
         self.seed = seed_words(seeded(seed))

@@ -449,6 +449,15 @@ MUTATIONS = {
         "hyper", "GGG features", regression, "steps",
         step("weights_precision_few", lambda d, *_: replace(d, sums=0 * d.sums)),
     ),
+    "sparse features: precision given half of the weights": Mutation(
+        "hyper", "GGGW sparse features", regression, "steps",
+        step("weights_precision_as they are",
+             fields(shape=lambda d, *_: 0.5 * (d.shape + 1))),
+    ),
+    "sparse features: weights whose precision is forgotten": Mutation(
+        "hyper", "GGGW sparse features", regression, "steps",
+        step("weights_as they are", fields(ridge=lambda d, *_: 0.0)),
+    ),
     "features: weights left out of the relevance": Mutation(
         "shared", "GGGA features", Normal, "governed", lambda rows, prior, U, values: rows[:len(U)]
     ),

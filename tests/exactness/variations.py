@@ -37,7 +37,8 @@ KINDS = {
 class Variation(NamedTuple):
     """A preset with another likelihood, and whether entries have known errors or are rounded.
 
-    ``informed``: rows and columns have features, the rows also the pattern of their entries.
+    ``informed``: rows and columns have features, the rows also the pattern of their entries;
+    ``undecomposed``: those of the rows are taken as they are.
     """
 
     base: str
@@ -46,6 +47,7 @@ class Variation(NamedTuple):
     errors: bool = False
     rounded: bool = False
     informed: bool = False
+    undecomposed: bool = False
 
 
 _NOISE = {"alpha": 4.0, "beta": 4.0, "shape_alpha": 6.0, "shape_beta": 1.0, "shape_least": 2.0}
@@ -86,6 +88,7 @@ VARIATIONS = {
     "GEE-ordinal": Variation("GEE", Ordinal(categories=(0, 1), spread=1.0)),
     "GGG-ordinal-biases": Variation("GGG", CATEGORIES, biased=True),
     "GGGW-features": Variation("GGGW", gaussian(), informed=True),
+    "GGGW-features-gradients": Variation("GGGW", gaussian(), informed=True, undecomposed=True),
     "GGGA-features-biases": Variation("GGGA", gaussian(), biased=True, informed=True),
     "GGG-both-features": Variation("GGG", gaussian(rows=True, cols=True), informed=True),
     "GGGW-ordinal-features-biases": Variation("GGGW", CATEGORIES, biased=True, informed=True),

@@ -18,6 +18,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from bayesmf import BayesianMF, ObservedMatrix
@@ -371,6 +372,34 @@ def test_a_fit_says_who_is_measured_badly(options):
     means = [level[1] for level in cols.levels]
     assert means == sorted(means, reverse=True)
     Reader(build(ReportData("x", noise=found)))
+
+
+@pytest.mark.parametrize("scale", ["global", "none"])
+def test_a_fit_says_what_features_explain(scale):
+    """One hostile feature makes all of one column, in the units of the data."""
+    rng, names = np.random.default_rng(0), [f"line {i}" for i in range(40)]
+    known = pd.DataFrame(rng.normal(size=(40, 3)), names, [HOSTILE[0], "b", "c"])
+    data = pd.DataFrame(rng.normal(0, 0.3, (40, 5)), names, DRUGS[:5])
+    data[DRUGS[2]] += 8 * known[HOSTILE[0]]
+    X = ObservedMatrix.of(data)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        mf = BayesianMF("GGGW", 1, draws=60, burn_in=40, random_state=0, scale=scale)
+        mf.fit(X, row_features=known, row_kernel=np.eye(40), col_features=np.arange(5.0))
+    groups = describe(mf, X)["features"]
+    assert [(g.side, g.name, g.total) for g in groups] == [
+        ("rows", "features", 3), ("rows", "kernel", 40), ("columns", "features", 1)
+    ]  # fmt: skip
+    feature, column, mean, low, high = groups[0].weights[0]
+    slope = 8 * known[HOSTILE[0]].std(ddof=0)
+    assert (feature, column, groups[0].unit) == (HOSTILE[0], DRUGS[2], "the data")
+    assert low <= mean <= high and abs(mean - slope) < 0.1 * slope
+    assert groups[0].importance[0][0] == HOSTILE[0] and groups[0].importance[0][1] > 0.5
+    assert groups[1].weights == groups[1].importance == ()
+    built = build(ReportData("x", features=groups))
+    Reader(built)
+    assert HOSTILE[0] not in built.split("<section")[1] and "What features explain" in built
+    assert describe(BayesianMF("GGG", 1, draws=5, burn_in=5).fit(data), X)["features"] == []
 
 
 @pytest.mark.parametrize(

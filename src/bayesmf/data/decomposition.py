@@ -122,3 +122,10 @@ def row_squares(x: Any) -> FloatArray:
     if hasattr(x, "multiply"):
         return np.asarray(x.multiply(x).sum(axis=1)).ravel()
     return np.einsum("ij,ij->i", x, x)
+
+
+def column_squares(x: Any) -> FloatArray:
+    """Squared lengths of columns."""
+    if hasattr(x, "multiply"):
+        return np.asarray(x.multiply(x).sum(axis=0)).ravel()
+    return np.einsum("ij,ij->j", x, x)

@@ -1,9 +1,6 @@
 """What is known of the rows (or columns) of a matrix besides their entries.
 
-A side has groups of features, each in its principal directions: with the thin singular value
-decomposition X = Q S W^T the n x r design Q S takes the place of the n x P features, since what of
-their weights is orthogonal to W is never seen by the data. Each group is divided by the root mean
-square length of its rows, so that the number of its features and their units do not matter.
+A side has groups of features, whose weights have a prior precision each (`bayesmf.data.groups`).
 """
 
 from __future__ import annotations
@@ -11,100 +8,15 @@ from __future__ import annotations
 import hashlib
 import re
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
-from bayesmf import _threads
-from bayesmf._errors import DataError, positive
-from bayesmf.data.decomposition import (
-    LOST,
-    kernel_roots,
-    mask_rows,
-    principal,
-    row_squares,
-    similarities,
-    square,
-)
-from bayesmf.data.encoding import Encoding, Source, fit_encoding, in_order, places, read_source
-from bayesmf.data.observed import Array, FloatArray, Labels, View
-
-#: Rows and features of which the smaller number may not exceed this.
-LARGEST = 10_000
-Kind = Literal["features", "kernel", "pattern"]
-
-
-@dataclass(frozen=True, eq=False)
-class Group:
-    """Features with one prior precision of their weights, which is Gamma(alpha, beta).
-
-    ``design`` (n, r) has orthogonal columns, the principal directions of the features; ``loadings``
-    (P, r) say how each feature contributes to them (None for a kernel). ``outside`` (n,) is the
-    squared length of what new rows have outside the directions of the fitted ones.
-    """
-
-    name: str
-    kind: Kind
-    design: FloatArray
-    loadings: FloatArray | None
-    length: float
-    encoding: Encoding | None = None
-    source: Any = None
-    outside: FloatArray | None = None
-    squares: FloatArray | None = None  # squared lengths of the columns of the fitted design
-    alpha: float = 1.0
-    beta: float = 1.0
-    standardize: bool = True
-
-    def __post_init__(self) -> None:
-        positive(self, alpha=self.alpha, beta=self.beta)
-        if self.squares is None:
-            object.__setattr__(self, "squares", np.einsum("ij,ij->j", self.design, self.design))
-
-    @property
-    def rank(self) -> int:
-        """Number r of principal directions."""
-        return self.design.shape[1]
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the features; numbers where they have none."""
-        if self.encoding is not None:
-            return self.encoding.names
-        rows = self.design if self.loadings is None else self.loadings
-        return tuple(str(p) for p in range(len(rows)))
-
-    def of_rows(self, x: Any) -> Group:
-        """The same group of other rows, of which the encoded features are x (m, P)."""
-        assert self.loadings is not None
-        x = x / self.length
-        design = np.ascontiguousarray(x @ self.loadings)
-        return self._beyond(design, row_squares(x))
-
-    def of_similarities(self, k: FloatArray, own: FloatArray) -> Group:
-        """That of a kernel: similarities to the fitted rows (m, n), and of rows to themselves.
-
-        The latter are those of the fitted rows on average where they are NaN.
-        """
-        assert self.squares is not None
-        k, own = k / self.length**2, np.where(np.isnan(own), 1.0, own / self.length**2)
-        return self._beyond(np.ascontiguousarray(k @ self.design / self.squares), own)
-
-    def _beyond(self, design: FloatArray, total: FloatArray) -> Group:
-        outside = total - row_squares(design)
-        outside = np.where(outside > 1e-9 * total, outside, 0.0)
-        return replace(self, design=design, outside=outside, source=None)
-
-    def take(self, rows: Array, what: str) -> Group:
-        """The group of some rows alone: nothing of the others is left in it."""
-        if self.source is None:
-            raise DataError(f"{what}: the features of a saved fit cannot be divided; give them.")
-        if self.kind == "kernel":
-            part = self.source.values[np.ix_(rows, rows)]
-            return _kernel_group(self.name, Source(part), what, self.alpha, self.beta)
-        return _group(
-            self.name, self.source.take(rows), what, self.standardize, self.alpha, self.beta
-        )[0]
+from bayesmf._errors import DataError
+from bayesmf.data.decomposition import mask_rows, similarities, square
+from bayesmf.data.encoding import in_order, places, read_source
+from bayesmf.data.groups import Group, Kind, arrays_of, feature_group, kernel_group, pattern_group
+from bayesmf.data.observed import Labels, View
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,11 +92,11 @@ class Features:
             size = (source.n if n is None else n) if known is None else len(known)
             if kind == "kernel":
                 groups.append(
-                    _kernel_group(name, square(source, known, size, told), told, alpha, beta)
+                    kernel_group(name, square(source, known, size, told), told, alpha, beta)
                 )
                 continue
             source = in_order(source, known, size, told)
-            group, more = _group(name, source, told, standardize, alpha, beta)
+            group, more = feature_group(name, source, told, standardize, alpha, beta)
             groups.append(group)
             notes += more
         return cls(tuple(groups), known, tuple(notes))._all_unlike(what)
@@ -192,7 +104,7 @@ class Features:
     @property
     def n(self) -> int:
         """Number of rows."""
-        return len(self.groups[0].design)
+        return self.groups[0].design.shape[0]
 
     @property
     def is_new(self) -> bool:
@@ -211,7 +123,7 @@ class Features:
         names = [group.name for group in self.groups]
         if again := [name for name in names if names.count(name) > 1]:
             raise DataError(f"{what}: two groups are called {again[0]!r}; name them apart.")
-        if len({len(group.design) for group in self.groups}) > 1:
+        if len({group.design.shape[0] for group in self.groups}) > 1:
             raise DataError(f"{what}: the groups have different numbers of rows; match them.")
         return self
 
@@ -276,8 +188,7 @@ class Features:
         groups = []
         for group in self.groups:
             if group.kind == "pattern":
-                assert group.loadings is not None
-                groups.append(group.of_rows(mask_rows(view, len(group.loadings))))
+                groups.append(group.of_rows(mask_rows(view, len(group.names))))
                 continue
             told = what if group.kind == "features" else what.replace("features", "kernel")
             if group.name not in given[group.kind]:
@@ -309,7 +220,8 @@ class Features:
         """Add all that a posterior depends on to a hash."""
         for group in self.groups:
             digest.update(repr((group.name, group.alpha, group.beta)).encode())
-            digest.update(np.ascontiguousarray(group.design).tobytes())
+            for array in arrays_of(group.design):
+                digest.update(np.ascontiguousarray(array).tobytes())
 
     def fingerprint(self) -> str:
         """A hash of the features."""
@@ -324,8 +236,7 @@ def pattern_of(view: View, m: int) -> Features:
     Worked out once for each set of cells.
     """
     if "pattern" not in view.cache:
-        found = _decomposed("pattern", "pattern", mask_rows(view, m), "pattern")
-        view.cache["pattern"] = Features((found,))
+        view.cache["pattern"] = Features((pattern_group(view, m),))
     return view.cache["pattern"]
 
 
@@ -338,33 +249,3 @@ def _named(values: Any, kind: str, what: str) -> list[tuple[str, Any]]:
         if not (isinstance(name, str) and re.fullmatch(r"\w[\w -]*", name)) or name == "pattern":
             raise DataError(f"{what}: {name!r} is no name of a group; use letters and digits.")
     return list(values.items())
-
-
-def _group(
-    name: str, source: Source, what: str, standardize: bool, alpha: float, beta: float
-) -> tuple[Group, list[str]]:
-    encoding, x, notes = fit_encoding(source, standardize, what)
-    group = _decomposed(name, "features", x, what)
-    return replace(
-        group, encoding=encoding, source=source, alpha=alpha, beta=beta, standardize=standardize
-    ), notes
-
-
-def _decomposed(name: str, kind: Kind, x: Any, what: str) -> Group:
-    """The group of features x (n, P), in its principal directions."""
-    if min(x.shape) > LARGEST:
-        raise DataError(
-            f"{what} are {x.shape[0]} x {x.shape[1]}; of rows and features one must be at most "
-            f"{LARGEST}: use fewer features, such as the most frequent ones."
-        )
-    length = float(np.sqrt(row_squares(x).mean())) or 1.0
-    length = 1.0 if abs(length - 1) < LOST else length
-    x = x / length
-    with _threads.one_blas_thread():
-        design, loadings = principal(x)
-    return Group(name, kind, design, loadings, length)
-
-
-def _kernel_group(name: str, source: Source, what: str, alpha: float, beta: float) -> Group:
-    design, length = kernel_roots(source.values, what)
-    return Group(name, "kernel", design, None, length, source=source, alpha=alpha, beta=beta)

@@ -7,15 +7,18 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from bayesmf.data.encoding import Encoding
-from bayesmf.data.features import Features, Group
+from bayesmf.data.features import Features
+from bayesmf.data.groups import Group, arrays_of
 from bayesmf.model.model import Model
 from bayesmf.streams import Array
 
 _SIDES = ("rows", "cols")
 _ARRAYS = ("design", "loadings", "squares")
-_NUMBERS = ("name", "kind", "length", "alpha", "beta", "standardize")
+_SPARSE = ("design_data", "design_indices", "design_indptr")
+_NUMBERS = ("name", "kind", "length", "alpha", "beta", "standardize", "is_decomposed")
 _ENCODED = ("kept", "fill", "centre", "scale")
 _NAMES = ("columns", "levels", "names")
 
@@ -33,6 +36,8 @@ def feature_arrays(model: Model) -> dict[str, Array]:
     found: dict[str, Array] = {}
     for place, _, group in _groups(model):
         known = {k: getattr(group, k) for k in _ARRAYS}
+        if len(parts := arrays_of(group.design)) > 1:
+            known |= {"design": None, **dict(zip(_SPARSE, parts, strict=True))}
         if group.encoding is not None:
             known |= {k: getattr(group.encoding, k) for k in _ENCODED}
         found |= {f"{place}/{k}": np.asarray(v) for k, v in known.items() if v is not None}
@@ -88,4 +93,8 @@ def _group(place: str, arrays: Mapping[str, Array], about: Mapping[str, Any]) ->
         encoded: dict[str, Any] = {name: data[name] for name in _ENCODED}
         encoding = Encoding(columns, levels, tuple(about["names"]), **encoded)
     known: dict[str, Any] = {name: data[name] for name in _ARRAYS}
-    return Group(**{name: about[name] for name in _NUMBERS}, **known, encoding=encoding)
+    if known["design"] is None:
+        parts = tuple(arrays[f"{place}/{k}"] for k in _SPARSE)
+        known["design"] = csr_array(parts, shape=(parts[2].size - 1, known["squares"].size))
+    numbers = {name: about[name] for name in _NUMBERS if name in about}
+    return Group(**numbers, **known, encoding=encoding)

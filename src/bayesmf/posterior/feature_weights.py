@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from bayesmf._errors import ModelError
-from bayesmf.data.features import Group
+from bayesmf.data.decomposition import column_squares
+from bayesmf.data.groups import Group
 from bayesmf.priors.regression import weights_name
 from bayesmf.streams import Array
 
@@ -65,7 +66,9 @@ def _of_group(
     draws = _flat(posterior.draws[f"{side}.{weights_name(group)}"])
     none = np.zeros((1, 1, group.rank))
     effects = _flat(posterior.draws.get(f"bias.{side}_{weights_name(group)}", none))
-    loadings = np.eye(group.rank) if group.loadings is None else group.loadings / group.length
+    loadings = None if group.loadings is None else group.loadings / group.length
+    P = group.rank if loadings is None else len(loadings)
+    size = 1.0 if group.is_decomposed else group.length
     shares = np.array(
         [
             _explained(group.design, B, V, b)
@@ -74,26 +77,34 @@ def _of_group(
             )
         ]
     ) / np.maximum(variance, 1e-300)
-    mean, lower, upper = (np.empty((len(loadings), others.shape[1])) for _ in range(3))
-    squares = np.empty(len(loadings))
-    for part in _parts(len(loadings), others.shape[1] * len(draws)):
-        weights = np.einsum("pr,drk,djk->dpj", loadings[part], draws, others, optimize=True)
-        weights += np.broadcast_to((effects @ loadings[part].T), weights.shape[:2])[:, :, None]
+    mean, lower, upper = (np.empty((P, others.shape[1])) for _ in range(3))
+    squares = np.empty(P)
+    for part in _parts(P, others.shape[1] * len(draws)):
+        if loadings is None:
+            weights = np.einsum("dpk,djk->dpj", draws[:, part] / size, others, optimize=True)
+            own = effects[:, part] / size
+        else:
+            weights = np.einsum("pr,drk,djk->dpj", loadings[part], draws, others, optimize=True)
+            own = effects @ loadings[part].T
+        weights += np.broadcast_to(own, weights.shape[:2])[:, :, None]
         mean[part] = weights.mean(axis=0)
         lower[part], upper[part] = np.quantile(weights, ends, axis=0)
         squares[part] = ((weights**2).mean(axis=2) / variance[:, None]).mean(axis=0)
     low, high = np.quantile(shares, ends)
     share = float(shares.mean()), float(low), float(high)
-    names = group.names if group.loadings is not None else tuple(map(str, range(group.rank)))
-    importance = squares * _feature_variances(group, loadings)
+    names = tuple(map(str, range(group.rank))) if group.kind == "kernel" else group.names
+    importance = squares * _feature_variances(group)
     return FeatureWeights(group.name, names, mean, lower, upper, share, importance)
 
 
-def _feature_variances(group: Group, loadings: Array) -> Array:
+def _feature_variances(group: Group) -> Array:
     """Variances of the features (P,) over the fitted rows: one where they are standardised."""
-    W = loadings * group.length**2 if group.loadings is not None else loadings
-    design = group.design - group.design.mean(axis=0)
-    return np.einsum("pr,rs,ps->p", W, design.T @ design / len(design), W, optimize=True)
+    n, centre = group.design.shape[0], np.asarray(group.design.mean(axis=0)).ravel()
+    if group.loadings is None:
+        spread = column_squares(group.design) / n - centre**2
+        return spread if group.is_decomposed else spread * group.length**2
+    W, design = group.loadings * group.length, group.design - centre
+    return np.einsum("pr,rs,ps->p", W, design.T @ design / n, W, optimize=True)
 
 
 def _explained(design: Array, B: Array, V: Array, effects: Array) -> float:

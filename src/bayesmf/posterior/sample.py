@@ -43,6 +43,11 @@ def sample(
     noise: str | None = None,
     lower: Any = None,
     upper: Any = None,
+    row_features: Any = None,
+    col_features: Any = None,
+    row_kernel: Any = None,
+    col_kernel: Any = None,
+    pattern: str | None = None,
     init: str | Posterior = "data",
     scale_move: bool = True,
     cells: Any = None,
@@ -59,8 +64,7 @@ def sample(
     X
         The matrix: an array with NaN for missing entries, a masked array, a pandas DataFrame, a
         scipy sparse matrix (stored entries are observed), a triple (rows, cols, values), or an
-        `ObservedMatrix`, which may have features of rows and columns
-        (`ObservedMatrix.with_features`).
+        `ObservedMatrix`.
     model
         Name of a preset, such as "GGGA", or a `Model`.
     n_components
@@ -82,6 +86,9 @@ def sample(
     lower, upper
         Limits of the values, which are then known to lie there or farther: a number, one for each
         column, or one for each cell. For normal and Student noise; see `Censored`.
+    row_features, col_features, row_kernel, col_kernel, pattern
+        What is known of rows and columns besides their entries, DataFrames matched by label, as
+        `ObservedMatrix.with_features` takes it; by default what ``X`` has.
     init
         "data" starts from factors with the scale of the data, "prior" from a prior draw. A
         `Posterior` of the same model goes on where its chains ended, with their own seed: in all
@@ -117,7 +124,9 @@ def sample(
     model = as_model(model, hyperparameters, biases, noise, (lower, upper))
     threads = _threads.count(n_jobs)
     workers = min(threads, chains)
-    X = ObservedMatrix.of(X)
+    X = ObservedMatrix.of(X).with_features(
+        row_features, col_features, row_kernel=row_kernel, col_kernel=col_kernel, pattern=pattern
+    )
     problem = Problem.of(
         X, model, n_components, scale_move=scale_move, threads=max(1, threads // workers)
     )

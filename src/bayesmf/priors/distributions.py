@@ -206,7 +206,7 @@ class GIG(Distribution):
         return constant + (self.p - 1) * np.log(x) - 0.5 * (a * x + b / x)
 
 
-def _cholesky(A: Array) -> Array:
+def cholesky(A: Array) -> Array:
     """Lower factor of A; a Wishart with few degrees of freedom may be singular in doubles."""
     L, failed = dpotrf(A, lower=1)
     if failed:
@@ -216,7 +216,7 @@ def _cholesky(A: Array) -> Array:
     return L
 
 
-def _solve_transposed(L: Array, B: Array) -> Array:
+def solve_transposed(L: Array, B: Array) -> Array:
     """Solve L^T X = B for X, L being lower triangular."""
     return dtrtrs(L, B, lower=1, trans=1)[0]
 
@@ -236,7 +236,7 @@ class Wishart(Distribution):
         diagonal = stream.fill(kinds.GAMMA, (K,), 0.5 * (self.dof - np.arange(K)), 0.5)
         A = np.tril(stream.fill(kinds.NORMAL, (K, K), 0.0, 1.0), -1)
         A.flat[:: K + 1] = np.sqrt(diagonal)
-        T = _solve_transposed(_cholesky(self.scale), A)
+        T = solve_transposed(cholesky(self.scale), A)
         return T @ T.T
 
     def log_density(self, x: Array) -> Array:
@@ -257,7 +257,7 @@ class MultivariateNormal(Distribution):
 
     def draw(self, stream: Stream, shape: tuple[int, ...]) -> Array:
         z = stream.fill(kinds.NORMAL, shape, 0.0, 1.0)
-        return self.mean + _solve_transposed(_cholesky(self.precision), z.T).T
+        return self.mean + solve_transposed(cholesky(self.precision), z.T).T
 
     def log_density(self, x: Array) -> Array:
         d = x - self.mean
@@ -276,7 +276,7 @@ class MatrixNormal(Distribution):
 
     def draw(self, stream: Stream, shape: tuple[int, ...]) -> Array:
         z = stream.fill(kinds.NORMAL, shape, 0.0, 1.0)
-        rows = _solve_transposed(_cholesky(self.precision), z.T).T
+        rows = solve_transposed(cholesky(self.precision), z.T).T
         return np.ascontiguousarray(self.mean + rows / np.sqrt(self.weights)[:, None])
 
     def log_density(self, x: Array) -> Array:

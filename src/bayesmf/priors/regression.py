@@ -1,8 +1,9 @@
 """Features in the mean of a normal prior: u_i ~ N(m + sum over groups of B_g^T x_i, 1 / Lambda).
 
 The weights B_g (r, K) of a group have rows N(0, 1 / (w_g Lambda)), w_g ~ Gamma(alpha, beta). Since
-the directions of a group are orthogonal, the rows of B_g are independent given everything else. A
-side's effects are the case K = 1, with Lambda their precision.
+the directions of a group are orthogonal, the rows of B_g are independent given everything else;
+features that have no such directions are in `bayesmf.priors.conjugate`. A side's effects are the
+case K = 1, with Lambda their precision.
 
 Functions take the features, which may be None, and ``values`` with the weights and precisions of
 all groups; ``prefix`` comes before their names.
@@ -10,13 +11,14 @@ all groups; ``prefix`` comes before their names.
 
 from __future__ import annotations
 
-from collections.abc import Generator
-
 import numpy as np
 
-from bayesmf.data.features import Features, Group
+from bayesmf.data.features import Features
+from bayesmf.data.groups import Group
 from bayesmf.priors import distributions as dist
+from bayesmf.priors.conjugate import RidgeWeights
 from bayesmf.priors.distributions import Values, Variable
+from bayesmf.priors.hyperpriors import Steps
 from bayesmf.streams import Array, Stream
 
 
@@ -65,39 +67,51 @@ def _prior(group: Group, w: Array, precision: Array) -> dist.MatrixNormal:
 def fitted(features: Features, values: Values, but: Group | None = None, prefix: str = "") -> Array:
     """What features add to the means of rows (n, K), or of effects (n,), a group left out."""
     parts = [
-        group.design @ values[weights_name(group, prefix)]
+        group.fitted(values[weights_name(group, prefix)])
         for group in features.groups
         if group is not but
     ]
     return np.sum(parts, axis=0) if len(parts) != 1 else parts[0]
 
 
-def steps(
-    features: Features, rows: Array, values: Values, precision: Array
-) -> Generator[tuple[str, dist.Distribution], None, None]:
-    """Gibbs steps of all groups, given rows (n, K) without the common mean.
-
-    The precision of a group is drawn with its weights integrated out, directly before them.
-    """
+def steps(features: Features, rows: Array, values: Values, precision: Array) -> Steps:
+    """Gibbs steps of all groups, given rows (n, K) without the common mean."""
     for group in features.groups:
         others = fitted(features, values, but=group) if len(features.groups) > 1 else 0.0
-        squares = group.squares
-        assert squares is not None
-        moments = group.design.T @ (rows - others)
-        sums = np.einsum("jk,jk->j", moments @ precision, moments) / squares
-        name = precision_name(group)
-        yield (
-            name,
-            dist.RidgePrecision(
-                shape=group.alpha, rate=group.beta, squares=squares, sums=sums,
-                count=len(precision), now=float(values[name]),
-            ),
-        )  # fmt: skip
-        ridge = squares + values[name]
-        yield (
-            weights_name(group),
-            dist.MatrixNormal(mean=moments / ridge[:, None], weights=ridge, precision=precision),
-        )
+        own = _by_directions if group.is_decomposed else _by_gradients
+        yield from own(group, rows - others, values, precision)
+
+
+def _by_directions(group: Group, rows: Array, values: Values, precision: Array) -> Steps:
+    """The precision with the weights integrated out, and directly after it the weights."""
+    name, squares = precision_name(group), group.squares
+    assert squares is not None
+    moments = group.moments(rows)
+    sums = np.einsum("jk,jk->j", moments @ precision, moments) / squares
+    yield (
+        name,
+        dist.RidgePrecision(
+            shape=group.alpha, rate=group.beta, squares=squares, sums=sums,
+            count=len(precision), now=float(values[name]),
+        ),
+    )  # fmt: skip
+    ridge = squares + values[name]
+    yield (
+        weights_name(group),
+        dist.MatrixNormal(mean=moments / ridge[:, None], weights=ridge, precision=precision),
+    )
+
+
+def _by_gradients(group: Group, rows: Array, values: Values, precision: Array) -> Steps:
+    """The weights given their precision, and the precision given them."""
+    w, name = precision_name(group), weights_name(group)
+    yield (
+        name,
+        RidgeWeights(group=group, rows=rows, ridge=float(values[w]), precision=precision),
+    )
+    weights = values[name]
+    rate = group.beta + 0.5 * np.sum((weights.T @ weights) * precision)
+    yield w, dist.Gamma(shape=group.alpha + 0.5 * weights.size, rate=rate)
 
 
 def with_weights(features: Features | None, U: Array, values: Values, prefix: str = "") -> Array:

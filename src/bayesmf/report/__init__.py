@@ -5,6 +5,7 @@ from bayesmf.report.data import (
     ColumnRow,
     Diagnostic,
     Factor,
+    FeatureGroup,
     Histogram,
     Levels,
     RankingRow,
@@ -15,6 +16,6 @@ from bayesmf.report.data import (
 from bayesmf.report.page import build, write
 
 __all__ = [
-    "Check", "ColumnRow", "Diagnostic", "Factor", "Histogram", "Levels", "RankingRow", "ReportData",
-    "Residuals", "Surprise", "build", "write",
+    "Check", "ColumnRow", "Diagnostic", "Factor", "FeatureGroup", "Histogram", "Levels",
+    "RankingRow", "ReportData", "Residuals", "Surprise", "build", "write",
 ]  # fmt: skip

@@ -61,6 +61,19 @@ class Factor:
 
 
 @dataclass(frozen=True)
+class FeatureGroup:
+    """Features of rows or columns: how much they explain, and the largest of their weights."""
+
+    side: str  # "rows" or "columns"
+    name: str
+    total: int
+    share: tuple[float, float, float]  # of the variance of all cells: mean and 90 % interval
+    importance: Sequence[tuple[str, float]] = ()  # of the most important
+    weights: Sequence[tuple[str, str, float, float, float]] = ()  # of whom, on whom, mean, interval
+    unit: str = "the data"
+
+
+@dataclass(frozen=True)
 class Levels:
     """The noise of rows or columns, from the noisiest to the most precise, in 90 % intervals."""
 
@@ -169,6 +182,7 @@ class ReportData:
     noise: Sequence[Levels] = ()  # of rows, of columns, where they have noise of their own
     residuals: Residuals | None = None
     checks: Sequence[Check] = ()
+    features: Sequence[FeatureGroup] = ()
     factors: Sequence[Factor] = ()
     diagnosis: str = ""  # a paragraph
     diagnostics: Sequence[Diagnostic | Diagnosis] = ()

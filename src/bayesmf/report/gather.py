@@ -12,13 +12,14 @@ from bayesmf.data.observed import ObservedMatrix
 from bayesmf.estimators import BayesianMF
 from bayesmf.posterior.alignment import largest, signal_shares
 from bayesmf.posterior.residuals import surprising
-from bayesmf.report import Factor, Histogram, Levels, ReportData, Surprise, write
+from bayesmf.report import Factor, FeatureGroup, Histogram, Levels, ReportData, Surprise, write
 from bayesmf.report.residuals import checks, residuals
 
 LARGEST = 300  # rows and columns of the matrix that are drawn
 SURPRISES = 15
 LOADINGS = 8  # names shown for each side of a factor
 FACTORS = 6
+FEATURES, WEIGHTS = 15, 25  # the most important features of a group, its largest weights
 NOISY, PRECISE = 40, 20  # rows or columns whose noise is shown, if there are more
 
 
@@ -62,6 +63,7 @@ def describe(mf: BayesianMF, X: ObservedMatrix) -> dict[str, Any]:
         "noise": _noise(mf, X, labels),
         "residuals": residuals(fitted),
         "checks": checks(fitted),
+        "features": _features(mf, labels),
         "factors": _factors(mf, labels),
         "diagnosis": " ".join([summary.verdict, *summary.advice]),
         "diagnostics": summary.quantities,
@@ -111,6 +113,43 @@ def _noise(mf: BayesianMF, X: ObservedMatrix, labels: tuple[list[str], list[str]
         typical = float(np.median(interval.mean))
         found.append(Levels(side, interval.mean.size, typical, levels, unit))
     return found
+
+
+def _features(mf: BayesianMF, labels: tuple[list[str], list[str]]) -> list[FeatureGroup]:
+    """What features explain; directions of a kernel have no names that mean anything."""
+    found = []
+    for axis, side in enumerate(("rows", "cols")):
+        known = (mf.posterior_.model.rows, mf.posterior_.model.cols)[axis].features
+        if known is None:
+            continue
+        sizes, unit = _sizes(mf, axis)
+        others = labels[1 - axis]
+        weights = mf.posterior_.feature_weights(side, level=0.9)
+        for group, one in zip(known.groups, weights, strict=True):
+            names = others if group.kind == "pattern" else one.features
+            told: dict[str, Any] = {}
+            if group.kind != "kernel":
+                top = np.argsort(-one.importance, kind="stable")[:FEATURES]
+                told["importance"] = [(names[p], float(one.importance[p])) for p in top]
+                numbers = [part * sizes for part in (one.mean, one.lower, one.upper)]
+                order = np.argsort(-np.abs(numbers[0]), axis=None, kind="stable")[:WEIGHTS]
+                cells = [np.unravel_index(cell, numbers[0].shape) for cell in order]
+                told["weights"] = [
+                    (names[p], others[j], *(float(part[p, j]) for part in numbers))
+                    for p, j in cells
+                ]
+            name = "pattern of entries" if group.kind == "pattern" else one.group
+            lines = ("rows", "columns")[axis]
+            found.append(FeatureGroup(lines, name, len(group.names), one.share, unit=unit, **told))
+    return found
+
+
+def _sizes(mf: BayesianMF, axis: int) -> tuple[np.ndarray, str]:
+    """What turns weights on columns (on rows, for axis 1) into the data's units, if anything."""
+    own, others = (mf.units_.rows, mf.units_.cols)[:: 1 - 2 * axis]
+    if mf.units_.transforms is not None or np.ptp(own) > 0:
+        return np.ones(others.size), "the model"
+    return own[0] * others, "the data"
 
 
 def _factors(mf: BayesianMF, labels: tuple[list[str], list[str]]) -> list[Factor]:

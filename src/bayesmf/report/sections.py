@@ -10,6 +10,7 @@ import numpy as np
 from bayesmf.posterior.agreement import RHAT_LIMIT
 from bayesmf.posterior.diagnostics import ESS_LIMIT
 from bayesmf.report import charts, tables
+from bayesmf.report import features as of_features
 from bayesmf.report import noise as of_noise
 from bayesmf.report.data import KINDS, Factor, ReportData
 from bayesmf.report.markup import (
@@ -390,6 +391,7 @@ SECTIONS = {
     "surprises": ("Largest surprises", largest_surprises),
     "residuals": ("Does the noise fit", of_noise.residuals),
     "noise": ("Who is measured badly", of_noise.levels),
+    "features": ("What features explain", of_features.features),
     "factors": ("Factors", factors),
     "trust": ("Can it be trusted", trust),
     "repeat": ("To repeat this", repeat),

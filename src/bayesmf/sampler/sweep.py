@@ -27,7 +27,7 @@ def sweep(problem: Problem, state: State) -> State:
     """One Gibbs sweep: a new state; the old one is left as it was."""
     stream = Stream(state.seed, state.chain, state.sweep + 1, problem.threads)
     state = replace(state.copy(), sweep=state.sweep + 1)
-    with _threads.one_blas_thread():
+    with _threads.one_blas_thread(problem.threads):
         if problem.scale_move and state.sweep > 1:  # a mere starting point has no scale to move
             move_scales(problem, state, stream)
         likelihood, beside = problem.model.likelihood, level(state.biases)
