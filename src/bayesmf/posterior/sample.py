@@ -21,7 +21,7 @@ from bayesmf.posterior.diagnostics import SCREENED
 from bayesmf.posterior.posterior import Posterior
 from bayesmf.posterior.verdict import FINE
 from bayesmf.sampler.checkpoints import Folder, Memory, known_seed
-from bayesmf.sampler.cluster import sweeps_on
+from bayesmf.sampler.cluster import check_cluster, sweeps_on
 from bayesmf.sampler.moments import Moments
 from bayesmf.sampler.run import ChainRun, Plan, Progress, run_chains
 from bayesmf.sampler.start import check_init
@@ -120,6 +120,7 @@ def sample(
     (20, 15)
     """
     model = as_model(model, hyperparameters, biases, noise, (lower, upper))
+    check_cluster(model, dask)
     threads = _threads.count(n_jobs)
     workers = min(threads, chains)
     X = ObservedMatrix.of(X)

@@ -30,7 +30,7 @@ from bayesmf.tasks.clusters import connected, lost
 _RETRIES = 10  # of a sweep, or of making shards, while workers die
 _LOOK = 0.5  # seconds between two looks at shards that do not answer
 _PATIENCE = 5.0  # seconds in which a worker that died may come back before another takes its shard
-_SOON = 30.0  # seconds in which a worker has to answer, or to be there at all
+_SOON = 60.0  # seconds in which a worker has to answer, or to be there at all
 _LOST = Outcome(lost=True)
 
 
@@ -40,13 +40,21 @@ def sweeps_on(problem: Problem, address: str | None) -> Iterator[Step]:
     if address is None:
         yield sweep
         return
-    refuse(problem.model)
     with connected(address, direct_to_workers=True) as client:
         crew = Crew(client, problem, address)
         try:
             yield crew.sweep
         finally:
             crew.close()
+
+
+def check_cluster(model: Model, address: str | None) -> None:
+    """Refuse models that cannot be spread over workers, and clusters that do not answer."""
+    if address is None:
+        return
+    refuse(model)
+    with connected(address):
+        return
 
 
 def refuse(model: Model) -> None:
@@ -161,7 +169,15 @@ class Crew:
             self._why = error
             return None
 
-    def _answer(self, future: Any, timeout: float | None = _LOOK) -> Any:
+    def _answer_from(self, address: str, future: Any) -> Any:
+        """The answer of a shard, however long it takes; None if its worker is gone."""
+        while future is not None and address in self._workers(0, 0.0):
+            answer = self._answer(future)
+            if answer is not None or future.done():
+                return answer
+        return None
+
+    def _answer(self, future: Any, timeout: float = _LOOK) -> Any:
         """The answer of a shard, or None if there is none (yet)."""
         try:
             return None if future is None else future.result(timeout=timeout)
@@ -197,7 +213,7 @@ class Crew:
     def _joins(self, number: int, member: _Member) -> bool:
         """Tell a shard its number and all shards that there are; returns whether it heard."""
         everybody = [(m.address, m.key) for _, m in sorted(self._members.items())]
-        return bool(self._answer(self._ask(member, "join", number, everybody), _SOON))
+        return bool(self._answer_from(member.address, self._ask(member, "join", number, everybody)))
 
     def _make(self, number: int, workers: dict[str, int]) -> None:
         """Make a shard on the worker that has the fewest, and give it its part of the matrix."""
@@ -210,11 +226,11 @@ class Crew:
             problem.scale_move, workers[address],
         )  # fmt: skip
         future = self._client.submit(Shard, key=key, workers=[address], actor=True)
-        actor = self._answer(future, _SOON)
+        actor = self._answer_from(address, future)
         if actor is None:
             return
         member = _Member(key, future, actor, address)
-        version = self._answer(self._ask(member, "load", part), None)
+        version = self._answer_from(address, self._ask(member, "load", part))
         if version not in (None, __version__):
             raise ModelError(
                 f"--dask {self._address}: the worker {address} has bayesmf {version}, not "
