@@ -59,6 +59,7 @@ from bayesmf.posterior.sample import run_on, sample
 from bayesmf.posterior.verdict import UNUSABLE
 from bayesmf.ranks import automatic, choose_rank
 from bayesmf.sampler.checkpoints import known_seed
+from bayesmf.sampler.cluster import check_cluster
 from bayesmf.streams import seed_words
 
 AUTO = "auto"
@@ -105,6 +106,7 @@ class Factorisation(BaseEstimator):
         n_jobs: int | None = None,
         progress: bool = False,
         store: str | Path | None = None,
+        dask: str | None = None,
     ) -> None:
         self.model = model
         self.n_components = n_components
@@ -122,6 +124,7 @@ class Factorisation(BaseEstimator):
         self.n_jobs = n_jobs
         self.progress = progress
         self.store = store
+        self.dask = dask
 
     @classmethod
     @checked
@@ -276,6 +279,7 @@ class Factorisation(BaseEstimator):
         models = self._models((lower, upper))
         model = next(iter(models.values()))
         model.likelihood.check(matrix)
+        check_cluster(model, self.dask)
         matrix = model.informed(matrix)
         units = self._units(matrix, model)
         data = units.off(matrix)
@@ -287,7 +291,7 @@ class Factorisation(BaseEstimator):
         model, rank = self._choose(data, models, seed)
         options: dict[str, Any] = {
             "chains": self.chains, "keep": needed(model.resolve(data, rank)), "n_jobs": self.n_jobs,
-            "progress": self.progress, "store": self.store,
+            "progress": self.progress, "store": self.store, "dask": self.dask,
         }  # fmt: skip
         posterior = sample(
             data, model, rank, draws=self.draws, burn_in=self.burn_in, thin=self.thin,

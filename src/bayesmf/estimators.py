@@ -78,6 +78,9 @@ class BayesianMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Factorisatio
     store
         A folder for draws and checkpoints: draws then take no memory, and a fit that was killed
         goes on where it was when it is asked for again.
+    dask
+        Address of a Dask scheduler, over whose workers the matrix is spread; results do not depend
+        on it. A rank or noise that is automatic is found here before.
 
     Attributes
     ----------

@@ -136,7 +136,7 @@ def test_own_parts_are_compared_in_processes_and_on_dask_alike(monkeypatch):
     options = {"ranks": [2], "folds": 2, "budget": "quick"}
     here = compare(matrix(), [MINE, "GGG"], **options)
     with distributed.LocalCluster(
-        n_workers=1, threads_per_worker=1, processes=True, dashboard_address=None
+        n_workers=1, threads_per_worker=1, processes=True, dashboard_address=":0"
     ) as cluster:
         there = compare(matrix(), [MINE, "GGG"], dask=cluster.scheduler_address, **options)
     beside = compare(matrix(), [MINE, "GGG"], n_jobs=2, **options)

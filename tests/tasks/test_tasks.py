@@ -68,7 +68,7 @@ def test_a_dask_cluster_that_loses_a_worker_gives_the_same_store(tmp_path, refer
     distributed = pytest.importorskip("distributed")
     store, killed = Store(tmp_path), []
     with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
     ) as cluster:
 
         def report(task, seconds):

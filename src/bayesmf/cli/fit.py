@@ -169,6 +169,8 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         "the data are an Excel file)"},
     "--jobs": {"type": _whole(1, -1), "default": -1, "metavar": "N", "help":
         "threads; -1 is all cores (default: -1)"},
+    "--dask": {"metavar": "ADDRESS", "help":
+        "spread the matrix over the workers of this Dask cluster; the result is the same"},
     "--output": {"metavar": "FOLDER", "help": "where files go (default: name of the data -fit)"},
     "--force": {"action": "store_true", "help": "replace the folder of an earlier fit"},
     "--quiet": {"action": "store_true", "help": "print nothing but errors and warnings"},
@@ -266,7 +268,7 @@ def _sample(
         thin=options.thin, chains=options.chains, hyperparameters=changes, biases=options.biases,
         noise=options.noise, center=options.center, scale=options.scale,
         transformation=options.transform, random_state=options.seed, n_jobs=options.jobs,
-        progress=loud,
+        progress=loud, dask=options.dask,
     )  # fmt: skip
     with warnings.catch_warnings():
         for kind in (ConvergenceWarning, DataWarning):  # verdict and notes are printed anyway

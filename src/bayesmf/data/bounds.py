@@ -64,14 +64,15 @@ class Intervals:
         return self._buffers[thread]
 
     @classmethod
-    def of(cls, X: ObservedMatrix) -> Intervals:
-        """Those of a matrix with bounds."""
+    def of(cls, X: ObservedMatrix, by_column: bool = True) -> Intervals:
+        """Those of a matrix with bounds; places ``by_column`` are known where all entries are."""
         assert X.bounds is not None
-        places = X.bounds.places
-        back = np.empty(X.n_observed, dtype=np.int64)
-        back[X.column_order] = np.arange(back.size)
-        rows = np.repeat(np.arange(X.shape[0]), X.rows.counts)[places]
+        places, back = X.bounds.places, np.empty(0, dtype=np.int64)
+        if by_column:
+            back = np.empty(X.n_observed, dtype=np.int64)
+            back[X.column_order] = np.arange(back.size)
+        rows = np.repeat(np.arange(X.shape[0]), np.diff(X.rows.indptr))[places]
         indptr = np.append(0, np.bincount(rows, minlength=X.shape[0]).cumsum())
         cols = X.rows.indices[places].astype(np.int64)
         low, high = X.bounds.low[places], X.bounds.high[places]
-        return cls(places, back[places], indptr, rows, cols, low, high)
+        return cls(places, back[places] if by_column else back, indptr, rows, cols, low, high)

@@ -85,7 +85,8 @@ class Weights(NamedTuple):
 
     def half_squares(self, fit: Fit, tau: float) -> Array:
         """Half of the weighted squared residuals of the entries (N,), times tau, in row order."""
-        view, means, out, one = fit.X.rows, fit.means(), np.empty(fit.X.n_observed), np.ones(1)
+        view, means, one = fit.X.rows, fit.means(), np.ones(1)
+        out = np.empty(means.size)
         each = None if self.entries is None else self.entries[0]
         parts = [one if part is None else part for part in (self.rows, self.cols, each)]
         entries.by_rows(
@@ -184,7 +185,9 @@ class CountData(Working):
         return dist.Gamma(shape=shape + self.sums[side.axis], rate=rate + exposure)
 
     def draw(self, side: Side, stream: Stream, beside: Array | None = None) -> None:
-        side.U[:] = self.conditional(side, stream.threads).draw(stream, side.U.shape)
+        law = self.conditional(side, stream.threads)
+        shape, rate = np.asarray(law.shape), np.asarray(law.rate)
+        counts.draw_gammas(side.view, side.U, shape, rate, stream)
 
 
 @dataclass(frozen=True, eq=False)
@@ -229,6 +232,8 @@ class Likelihood(ABC):
     #: Whether it reads known errors of the entries, and limits.
     takes_errors: ClassVar[bool] = False
     takes_limits: ClassVar[bool] = False
+    #: Whether its sweeps take matrices whose entries are spread over workers (`data.shards`).
+    takes_shards: ClassVar[bool] = False
     #: What the data must be, in words.
     needs: ClassVar[str] = "numbers"
     #: Names of the fields among a preset's hyperparameters.

@@ -12,6 +12,7 @@ from bayesmf import _threads
 from bayesmf._errors import DataError, ModelError
 from bayesmf.data.bounds import Bounds, Intervals
 from bayesmf.data.observed import ObservedMatrix
+from bayesmf.data.shards import is_whole, own_bounds
 from bayesmf.data.units import Units
 from bayesmf.kernels.cells import dots, put_entries
 from bayesmf.kernels.truncation import draw_between
@@ -21,6 +22,7 @@ from bayesmf.likelihoods.laws import Law, ReportedLaw
 from bayesmf.priors import Prior
 from bayesmf.priors.distributions import Values, Variable
 from bayesmf.streams import Array, Stream
+from bayesmf.updates.entries import in_columns
 
 __all__ = ["Censored"]
 
@@ -63,6 +65,7 @@ class Censored(Likelihood):
     latent: ClassVar[bool] = True
     takes_errors: ClassVar[bool] = True
     takes_limits: ClassVar[bool] = True
+    takes_shards: ClassVar[bool] = True
     symbols: ClassVar[dict[str, str]] = {}
 
     def __post_init__(self) -> None:
@@ -195,15 +198,18 @@ class Censored(Likelihood):
             precision = precision * weights.entries[0][at.places]
         key, dof, (by_row, by_column) = stream.key(), self.noise.degrees(own), at.buffers(X)
         means, out = np.empty((2, at.places.size))
+        whole = is_whole(X)
 
         def block(start: int, stop: int) -> None:
             a, b = at.indptr[start], at.indptr[stop]
             dots(a, b, at.rows, at.cols, U, V, means)
             draw_between(start, stop, key, at.indptr, means, precision, dof, at.low, at.high, out)
             put_entries(a, b, out, at.places, by_row)
-            put_entries(a, b, out, at.places_by_column, by_column)
+            if whole:
+                put_entries(a, b, out, at.places_by_column, by_column)
 
-        _threads.run(block, at.blocks, stream.threads, joined=True)
+        _threads.run(block, own_bounds(X.rows, at.blocks), stream.threads, joined=True)
+        by_column = by_column if whole else in_columns(X, by_row)
         rows = replace(X.rows, values=by_row, filled=None)
         cols = replace(X.cols, values=by_column, filled=None)
         return replace(fit, X=replace(X, rows=rows, cols=cols))
@@ -310,5 +316,5 @@ def _intervals(X: ObservedMatrix) -> Intervals:
     assert X.bounds is not None
     found = X.bounds.__dict__.get("intervals")
     if found is None:
-        found = X.bounds.__dict__["intervals"] = Intervals.of(X)
+        found = X.bounds.__dict__["intervals"] = Intervals.of(X, is_whole(X))
     return found

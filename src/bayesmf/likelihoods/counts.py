@@ -12,7 +12,7 @@ from bayesmf.data.observed import ObservedMatrix
 from bayesmf.kernels.positive import draw_positive_counts
 from bayesmf.likelihoods.base import Cells, CountData, Fit, LargeCounts, Likelihood
 from bayesmf.likelihoods.laws import Law, NegativeBinomialLaw, PoissonLaw, PresenceLaw
-from bayesmf.likelihoods.mixing import draw_of_entries, draw_shape
+from bayesmf.likelihoods.mixing import draw_of_entries, draw_shape_of_entries
 from bayesmf.priors import Prior
 from bayesmf.priors import distributions as dist
 from bayesmf.priors.distributions import Values, Variable
@@ -44,6 +44,7 @@ class Poisson(Likelihood):
     name: ClassVar[str] = "Poisson"
     letter: ClassVar[str] = "P"
     counts: ClassVar[bool] = True
+    takes_shards: ClassVar[bool] = True
     needs: ClassVar[str] = "counts"
 
     def fits(self, prior: type[Prior]) -> bool:
@@ -110,8 +111,10 @@ class NegativeBinomial(Poisson):
 
     def refresh(self, fit: Fit, own: Values, stream: Stream, sweep: int) -> None:
         if sweep <= _ALWAYS or sweep % _EVERY == 0:
-            h, d = fit.X.rows.values, fit.means()
-            own["size"] = draw_shape(self.prior(), float(own["size"]), h, d, stream)
+            view, now = fit.X.rows, float(own["size"])
+            own["size"] = draw_shape_of_entries(
+                view, self.prior(), now, view.values, fit.means(), stream
+            )
 
     def working(self, fit: Fit, own: Values, stream: Stream) -> CountData | LargeCounts:
         """The counts, split or not, and an exposure of every entry, zeros included."""

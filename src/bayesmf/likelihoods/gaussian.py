@@ -60,6 +60,7 @@ class Gaussian(Likelihood):
     has_noise: ClassVar[bool] = True
     takes_errors: ClassVar[bool] = True
     takes_limits: ClassVar[bool] = True
+    takes_shards: ClassVar[bool] = True
     symbols: ClassVar[dict[str, str]] = {"alpha": "alpha_tau", "beta": "beta_tau"}
 
     def __post_init__(self) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from bayesmf.data.observed import View
+from bayesmf.data.shards import at_one
 from bayesmf.kernels.mixing import draw_mixing
 from bayesmf.kernels.mixing import draw_shape as draw_shape_kernel
 from bayesmf.priors.distributions import GammaAbove
@@ -38,6 +39,18 @@ def draw_shape(
     values, times = distinct(h, d.size) if known is None else known
     limits = prior.least, prior.shape, prior.rate
     return np.asarray(draw_shape_kernel(stream.key(), now, *limits, values, times, h, d))
+
+
+def draw_shape_of_entries(
+    view: View, prior: GammaAbove, now: float, h: Array, d: Array, stream: Stream
+) -> Array:
+    """As `draw_shape`, of variables of all entries; h has a number for each, or one for all."""
+    key, limits = stream.key(), (prior.least, prior.shape, prior.rate)
+
+    def drawn(d: Array, h: Array = h) -> Array:
+        return np.asarray(draw_shape_kernel(key, now, *limits, *distinct(h, d.size), h, d))
+
+    return at_one(view, drawn, *([d] if h.size == 1 else [d, h]))
 
 
 def draw_of_entries(view: View, s: float, h: Array, d: Array, stream: Stream) -> Array:

@@ -15,6 +15,7 @@ from scipy.linalg import LinAlgError, cho_solve, cholesky, solve_triangular
 from bayesmf import _threads
 from bayesmf._errors import DataError, ModelError, positive
 from bayesmf.data.observed import ObservedMatrix
+from bayesmf.data.shards import Pieces
 from bayesmf.kernels.ordinal import cut_terms, draw_latent
 from bayesmf.likelihoods.base import Cells, Fit, Likelihood, NormalData
 from bayesmf.likelihoods.laws import CategoryLaw, Law
@@ -61,6 +62,7 @@ class Ordinal(Likelihood):
     has_level: ClassVar[bool] = True
     latent: ClassVar[bool] = True
     has_categories: ClassVar[bool] = True
+    takes_shards: ClassVar[bool] = True
     needs: ClassVar[str] = "ordered categories"
     symbols: ClassVar[dict[str, str]] = {"spread": "sigma_c"}
 
@@ -165,15 +167,15 @@ class Ordinal(Likelihood):
 
         Latent values are integrated out.
         """
-        codes, means = fit.X.rows.values, fit.means()
         edges = np.concatenate([[-np.inf], cuts, [np.inf]])
-        pieces = [*range(0, codes.size, _PIECE), codes.size]
-        found = np.zeros((len(pieces) - 1, 4, edges.size))
+        pieces = Pieces(fit.X.rows, _PIECE, fit.X.rows.values, fit.means())
+        found = np.zeros((pieces.count, 4, edges.size))
 
         def block(start: int, stop: int) -> None:
-            cut_terms(start, stop, codes, means, edges, found[start // _PIECE])
+            cut_terms(start, stop, *pieces.arrays, edges, found[pieces.first + start // _PIECE])
 
-        _threads.run(block, pieces, fit.threads)
+        _threads.run(block, pieces.bounds, fit.threads)
+        pieces.share(found)
         terms, tight = found.sum(axis=0), self.spread**-2
         hessian = np.diag(terms[2, 1:-1] + tight) + np.diag(terms[3, 1:-2], 1)
         hessian += np.triu(hessian, 1).T
@@ -202,7 +204,7 @@ class Ordinal(Likelihood):
     def working(self, fit: Fit, own: Values, stream: Stream) -> NormalData:
         """Latent values between the cuts, of precision one."""
         view, means, key = fit.X.rows, fit.means(), stream.key()
-        edges, out = np.concatenate([[-np.inf], own["cuts"], [np.inf]]), np.empty(fit.X.n_observed)
+        edges, out = np.concatenate([[-np.inf], own["cuts"], [np.inf]]), np.empty(means.size)
         by_rows(
             view,
             _LATENT,

@@ -12,7 +12,7 @@ from bayesmf.data.observed import ObservedMatrix
 from bayesmf.likelihoods.base import Fit, NormalData, Side
 from bayesmf.likelihoods.gaussian import Gaussian
 from bayesmf.likelihoods.laws import StudentLaw
-from bayesmf.likelihoods.mixing import draw_of_entries, draw_shape
+from bayesmf.likelihoods.mixing import draw_of_entries, draw_shape_of_entries
 from bayesmf.priors import distributions as dist
 from bayesmf.priors.distributions import Values, Variable
 from bayesmf.streams import Array, Stream
@@ -83,7 +83,8 @@ class StudentT(Gaussian):
     def refresh(self, fit: Fit, own: Values, stream: Stream, sweep: int) -> None:
         if self.refreshes(sweep):
             now, d = 0.5 * float(own["dof"]), self._squares(fit, own)
-            own["dof"] = 2 * draw_shape(self.half_prior(), now, _HALF, d, stream)
+            prior, view = self.half_prior(), fit.X.rows
+            own["dof"] = 2 * draw_shape_of_entries(view, prior, now, _HALF, d, stream)
 
     def working(self, fit: Fit, own: Values, stream: Stream) -> NormalData:
         """The data, and a weight of every entry."""

@@ -15,6 +15,7 @@ from bayesmf._errors import positive
 from bayesmf.data.features import Features
 from bayesmf.data.observed import ObservedMatrix, View
 from bayesmf.data.offsets import fit_offsets, less, totals
+from bayesmf.data.shards import share
 from bayesmf.likelihoods.base import NormalData, Working
 from bayesmf.priors import distributions as dist
 from bayesmf.priors import regression
@@ -252,6 +253,7 @@ def residual_sums(
     if weights.other is None and weights.entries is None:
         beside = factor_sums(view, np.column_stack([V, others]), threads)
         left = totals(view) - np.einsum("ik,ik->i", U, beside[:, :-1]) - beside[:, -1]
+        share(view, left)
         return left, view.counts
     factors = np.column_stack([V, others, np.ones_like(others)])
     values = view.values if weights.entries is None else view.values * weights.entries
@@ -260,7 +262,9 @@ def residual_sums(
         values = scaled(replace(view, values=values), weights.other, threads)
     beside = factor_sums(view, factors, threads, weights.entries)
     left = totals(replace(view, values=values)) - np.einsum("ik,ik->i", U, beside[:, :-2])
-    return left - beside[:, -2], beside[:, -1]
+    left, total = left - beside[:, -2], beside[:, -1]
+    share(view, left, total)
+    return left, total
 
 
 def effects(

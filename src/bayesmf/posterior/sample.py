@@ -21,6 +21,7 @@ from bayesmf.posterior.diagnostics import SCREENED
 from bayesmf.posterior.posterior import Posterior
 from bayesmf.posterior.verdict import FINE
 from bayesmf.sampler.checkpoints import Folder, Memory, known_seed
+from bayesmf.sampler.cluster import check_cluster, sweeps_on
 from bayesmf.sampler.moments import Moments
 from bayesmf.sampler.run import ChainRun, Plan, Progress, run_chains
 from bayesmf.sampler.start import check_init
@@ -56,6 +57,7 @@ def sample(
     n_jobs: int | None = None,
     progress: bool | Callable[[Progress], object] = False,
     store: str | Path | None = None,
+    dask: str | None = None,
 ) -> Posterior:
     """Draw from the posterior of a matrix factorisation by Gibbs sampling.
 
@@ -109,6 +111,9 @@ def sample(
     store
         A folder for kept draws and checkpoints: draws then take no memory, and the same call made
         again after the run was killed goes on where it was, to the same result bit for bit.
+    dask
+        Address of a Dask scheduler: rows and columns are spread over its workers, which draw the
+        same as this process would, bit for bit. Not for volume priors.
 
     Examples
     --------
@@ -122,6 +127,7 @@ def sample(
     (20, 15)
     """
     model = as_model(model, hyperparameters, biases, noise, (lower, upper))
+    check_cluster(model, dask)
     threads = _threads.count(n_jobs)
     workers = min(threads, chains)
     X = ObservedMatrix.of(X).with_features(
@@ -142,7 +148,8 @@ def sample(
     )  # fmt: skip
     shapes = plan.shapes()
     memory = Memory(shapes) if store is None else Folder(store, plan.record(), shapes)
-    with memory.opened():
+    with memory.opened(), sweeps_on(problem, dask) as step:
+        plan = plan._replace(step=step)
         return _gather(plan, memory, run_chains(plan, memory, workers, progress))
 
 

@@ -22,6 +22,8 @@ from bayesmf.sampler.state import Problem, State
 from bayesmf.sampler.sweep import out_of_range, sweep
 from bayesmf.streams import Array, RandomState
 
+Step = Callable[[Problem, State], State]
+
 
 @checked
 def chain(
@@ -30,16 +32,18 @@ def chain(
     random_state: RandomState = None,
     number: int = 0,
     state: State | None = None,
+    step: Step = sweep,
 ) -> Iterator[State]:
     """Yield the state after every sweep, for ever; stop by not asking for more.
 
-    Give a ``state`` to go on from it; its own seed then decides, not ``random_state``.
+    Give a ``state`` to go on from it; its own seed then decides, not ``random_state``. ``step`` is
+    what draws the next state: `sweep`, or the same elsewhere.
     """
     if state is None:
         state = initial_state(problem, init, random_state, number)
     while True:
         try:
-            state = sweep(problem, state)
+            state = step(problem, state)
         except RangeError:
             raise
         except (ArithmeticError, np.linalg.LinAlgError) as error:
@@ -110,6 +114,7 @@ class Plan(NamedTuple):
     keep: list[str]
     chains: int
     fingerprint: str  # of the data as they were given
+    step: Step = sweep
 
     @property
     def sweeps(self) -> int:
@@ -178,7 +183,8 @@ def _run_chain(
     saved = memory.load(number)
     if saved:
         run.take(saved)
-    states = chain(problem, plan.init, plan.seed, number, run.state or plan.starts[number])
+    start = run.state or plan.starts[number]
+    states = chain(problem, plan.init, plan.seed, number, start, plan.step)
     begun = len(run.seconds)
     for done in range(begun + 1, plan.sweeps + 1):
         if stop.is_set():

@@ -13,8 +13,9 @@ from functools import partial
 from itertools import chain, islice
 from typing import Any, TypeVar
 
-from bayesmf._errors import ModelError, needs
+from bayesmf._errors import ModelError
 from bayesmf._locks import locked
+from bayesmf.tasks.clusters import connected
 from bayesmf.tasks.store import Store, Work
 
 T = TypeVar("T", bound=Work)
@@ -97,15 +98,9 @@ def _in_processes(work: Any, tasks: list[T], jobs: int) -> Iterator[Any]:
 
 def _on_dask(work: Any, tasks: list[T], address: str) -> Iterator[Any]:
     """A Dask cluster; it gives the tasks of a worker that dies to another one."""
-    try:
-        from distributed import Client, as_completed
-    except ImportError:
-        raise needs("--dask", "Dask", "dask") from None
-    try:
-        cluster = Client(address, timeout="30s")
-    except (OSError, ValueError) as error:
-        raise ModelError(f"--dask {address}: no scheduler answers there ({error}).") from None
-    with cluster as client:
+    with connected(address) as client:
+        from distributed import as_completed
+
         futures = [client.submit(work, task, pure=False, retries=_RETRIES) for task in tasks]
         for future in as_completed(futures):
             yield future.result()

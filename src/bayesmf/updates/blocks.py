@@ -9,6 +9,7 @@ import numpy as np
 
 from bayesmf import _threads
 from bayesmf.data.observed import View
+from bayesmf.data.shards import own_bounds
 from bayesmf.kernels.linalg import TILE, sum_gram
 from bayesmf.kernels.rows import gram_rows, row_workspace
 from bayesmf.kernels.vectors import LANES
@@ -78,14 +79,17 @@ def row_passes(view: View, K: int, stream: Stream) -> Passes:
 
 
 def blocks(
-    view: View, per_entry: int, per_row: int, per_term: int = 0, least: int = 8, most: int = 32
-) -> list[int]:
+    view: View, per_entry: int, per_row: int, per_term: int = 0, least: int = 8, most: int = 32,
+    whole: bool = False,
+) -> list[int]:  # fmt: skip
     """Row blocks of equal work, counted in vector operations; one block if there is little of it.
 
     There are the more of them the longer it takes, because the last one is worked on alone.
     ``per_term`` is the work on each term of a Gram matrix: on each entry, or on each missing one.
+    A shard gets those of its own rows, cut where these end, unless only ``whole`` blocks round
+    alike.
     """
-    work = (per_entry, per_row, per_term, least, most, view.mask is None)
+    work = (per_entry, per_row, per_term, least, most, whole, view.mask is None)
     if work not in view.cache:
         counts = terms = view.counts
         if per_term and view.mask is not None:
@@ -93,7 +97,8 @@ def blocks(
         cost = counts * per_entry + terms * per_term + per_row
         pieces = int(np.clip(cost.sum() / _SMALL, least, most))
         bounds = _threads.balanced_bounds(cost, pieces if cost.sum() > _SMALL else 1)
-        view.cache[work] = _in_lanes(bounds) if per_term else bounds
+        bounds = _in_lanes(bounds) if per_term else bounds
+        view.cache[work] = own_bounds(view, bounds, whole)
     return view.cache[work]
 
 

@@ -6,18 +6,24 @@ import numpy as np
 
 from bayesmf import _threads
 from bayesmf.data.observed import View
+from bayesmf.data.shards import own_bounds, share, total_counts
 from bayesmf.kernels.counts import split_counts, sum_factors
+from bayesmf.kernels.fill import GAMMA, fill_common
 from bayesmf.kernels.poisson import draw_count_rows
 from bayesmf.streams import Array, Stream
 from bayesmf.updates.blocks import blocks, in_vectors
 
+_PARALLEL = 20_000  # draws below which a second thread costs more than it saves
 _STEPS = 1  # of Newton's method for a surrogate
 _DRAWN, _MIRRORED = 4, 3  # passes that draw from it, or mirror in it
 _DRAW_EVERY = 4  # sweeps, of which one draws
 
 
 def split(view: View, U: Array, V: Array, stream: Stream) -> tuple[Array, Array]:
-    """Split every observed count over the factors: sums over columns (n, K), over rows (m, K)."""
+    """Split every observed count over the factors: sums over columns (n, K), over rows (m, K).
+
+    Of a shard both are complete for its own rows and columns.
+    """
     key = stream.key()
     bounds = blocks(view, 20 * U.shape[1], 1, most=8)  # each has column sums of its own
     row_sums = np.zeros(U.shape)
@@ -31,11 +37,11 @@ def split(view: View, U: Array, V: Array, stream: Stream) -> tuple[Array, Array]
         )  # fmt: skip
 
     _threads.run(block, bounds, stream.threads)
-    return row_sums, col_sums.sum(axis=0)
+    return row_sums, total_counts(view, col_sums.sum(axis=0))
 
 
 def factor_sums(view: View, V: Array, threads: int, weights: Array | None = None) -> Array:
-    """Sum of the other side's factors over each row's observed entries (n, K).
+    """Sum of the other side's factors over each row's observed entries (n, K), own rows of a shard.
 
     ``weights`` (N,) are those of the entries, in the order of the view.
     """
@@ -47,8 +53,21 @@ def factor_sums(view: View, V: Array, threads: int, weights: Array | None = None
         else:
             sum_factors(start, stop, view.indptr, view.indices, weights, V, out)
 
-    _threads.run(block, blocks(view, V.shape[1], V.shape[1]), threads)
+    bounds = blocks(view, V.shape[1], V.shape[1], whole=mask is not None)
+    _threads.run(block, bounds, threads)
     return out
+
+
+def draw_gammas(view: View, U: Array, shape: Array, rate: Array, stream: Stream) -> None:
+    """Draw U (n, K) in place from gammas, whose shapes and rates (n, K) its own rows know."""
+    key, pieces = stream.key(), own_bounds(view, _threads.bounds(view.n, 8))
+    _threads.run(
+        lambda start, stop: fill_common(start, stop, key, GAMMA, shape, rate, U),
+        pieces,
+        stream.threads if U.size > _PARALLEL else 1,
+        joined=True,
+    )
+    share(view, U)
 
 
 def draw_rows(
@@ -67,3 +86,4 @@ def draw_rows(
         stream.threads,
         joined=True,
     )  # fmt: skip
+    share(view, U)

@@ -11,6 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from bayesmf import _threads
+from bayesmf.data import shards
 from bayesmf.data.observed import ObservedMatrix, View
 from bayesmf.kernels.cells import scale_entries, take_entries
 from bayesmf.kernels.rows import fit_entries
@@ -36,6 +37,8 @@ def by_rows(view: View, work: int, block: Callable[[int, int], None], threads: i
 
 def in_columns(X: ObservedMatrix, values: Array, threads: int = 1) -> Array:
     """Numbers of the entries, given in the order of the rows, in that of the columns."""
+    if isinstance(X, shards.ShardMatrix):
+        return shards.in_columns(X, values)
     order, out = X.column_order, np.empty(values.size)
     pieces = _threads.bounds(values.size, 8 if values.size > 20_000 else 1)
     _threads.run(lambda a, b: take_entries(a, b, values, order, out), pieces, threads, joined=True)

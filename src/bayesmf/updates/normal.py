@@ -12,12 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from bayesmf import _threads
 from bayesmf.data.observed import View
+from bayesmf.data.shards import share
 from bayesmf.kernels.entries import draw_entries_dense, draw_entries_sparse, width
 from bayesmf.kernels.nonnegative import draw_nonnegative_rows
 from bayesmf.kernels.rows import draw_rows, squared_errors
@@ -79,6 +80,16 @@ def draw_side(
     """
     noise = Noise(float(tau), weights.own)
     view, V, roots = weights.applied(view, V)
+    found = _draw_own(view, U, V, roots, terms, noise, stream, errors, beside)
+    share(view, U, *([] if found is None else [found]))
+    return found
+
+
+def _draw_own(
+    view: View, U: Array, V: Array, roots: Roots, terms: Any, noise: Noise, stream: Stream,
+    errors: bool, beside: Array | None,
+) -> Array | None:  # fmt: skip
+    """Draw the rows whose entries are here, by the kind of the terms."""
     if isinstance(terms, EntryTerms):
         return _draw_entries(view, U, V, roots, terms, noise, stream)
     if isinstance(terms, RowTerms):
@@ -178,7 +189,9 @@ def row_errors(view: View, U: Array, V: Array, threads: int, weights: SideWeight
     The weights of the rows themselves are not in it.
     """
     view, V, roots = weights.applied(view, V)
-    return _row_errors(view, U, V, roots, threads)
+    found = _row_errors(view, U, V, roots, threads)
+    share(view, found)
+    return found
 
 
 def _row_errors(view: View, U: Array, V: Array, roots: Roots, threads: int) -> Array:
