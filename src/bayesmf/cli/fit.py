@@ -251,7 +251,7 @@ def _changes(options: argparse.Namespace) -> dict[str, Any]:
 
 def _model(options: argparse.Namespace) -> str:
     """The name of the model that will be fitted."""
-    from bayesmf._estimator import AUTO, AUTOMATIC_MODEL
+    from bayesmf._automatic import AUTO, AUTOMATIC_MODEL
 
     return AUTOMATIC_MODEL if options.model == AUTO else options.model
 

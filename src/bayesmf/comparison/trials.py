@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from bayesmf._automatic import AUTO, units_for
 from bayesmf._errors import DataError
-from bayesmf._estimator import AUTO, units_for
 from bayesmf.baselines import baseline
 from bayesmf.comparison.entrants import BASELINES, Ends, Entrant, Models
 from bayesmf.comparison.recorded import given_draws, log_recorded
