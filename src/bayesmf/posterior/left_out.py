@@ -14,7 +14,7 @@ from scipy import special
 from bayesmf.streams import Array
 
 _DEEP = 500.0  # nats below the best draw, where a density is as good as none
-_LEAST = 5  # weights to which a tail can be fitted
+_LEAST = 6  # weights to which a tail can be fitted, so that the first quarter of them is one
 
 
 def without_entry(log_density: Array) -> Array:
@@ -55,7 +55,7 @@ def smoothed(log_density: Array) -> tuple[Array, Array]:
         shape, scale = _pareto(np.exp(tail) - start)
         levels = -np.log1p(-(np.arange(size)[:, None] + 0.5) / size)
         fitted = np.minimum(np.log(start + scale * np.expm1(shape * levels) / shape), 0.0)
-    fits = np.isfinite(fitted).all(axis=0) & (tail[-1] > tail[0])
+    fits = np.isfinite(fitted).all(axis=0) & (tail[_quarter(size)] > tail[0])
     np.put_along_axis(ratios, order[-size:], np.where(fits, fitted, tail), axis=0)
     khat = np.where(tail[-1] > tail[0], np.where(fits, shape, np.inf), 0.0)
     return ratios - special.logsumexp(ratios, axis=0), khat
@@ -74,13 +74,18 @@ def _pareto(x: Array) -> tuple[Array, Array]:
     t = len(x)
     m = 30 + int(t**0.5)
     steps = 1 - np.sqrt(m / (np.arange(m)[:, None] + 0.5))
-    b = steps / (3 * x[int(t / 4 + 0.5) - 1]) + 1 / x[-1]
+    b = steps / (3 * x[_quarter(t)]) + 1 / x[-1]
     k = np.array([np.log1p(-one * x).mean(axis=0) for one in b])
     weights = special.softmax(t * (np.log(-b / k) - k - 1), axis=0)
     weights[weights < 10 * np.finfo(float).eps] = 0.0
     b = np.sum(b * weights, axis=0) / weights.sum(axis=0)
     shape = np.log1p(-b * x).mean(axis=0)
     return (t * shape + 5) / (t + 10), -shape / b
+
+
+def _quarter(t: int) -> int:
+    """The place of the first quartile of t numbers in order."""
+    return int(t / 4 + 0.5) - 1
 
 
 def _bounded(log_density: Array) -> Array:
