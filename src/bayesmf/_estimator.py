@@ -1,4 +1,4 @@
-"""What the estimators share: parameters, reading and fitting, and the predictive distribution."""
+"""What the estimators share: parameters, reading, fitting, files."""
 
 from __future__ import annotations
 
@@ -11,33 +11,29 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from bayesmf import _threads
 from bayesmf._arguments import check, checked
+from bayesmf._automatic import AUTO, models_for, units_for
 from bayesmf._errors import (
     ConvergenceWarning,
     DataError,
     DataWarning,
     KindError,
     ModelError,
-    nearest,
     whole_number,
 )
 from bayesmf._files import write_arrays
+from bayesmf._results import Results
 from bayesmf.data import frames
 from bayesmf.data.errors import known_errors
-from bayesmf.data.informed import of_new
-from bayesmf.data.inspection import codes, inspect
+from bayesmf.data.inspection import inspect
 from bayesmf.data.observed import ObservedMatrix
-from bayesmf.data.ranges import Clip, clip_ends
-from bayesmf.data.units import Units, fit_units
-from bayesmf.model.biases import Biases, augmented
+from bayesmf.data.units import Units
+from bayesmf.model.biases import Biases
 from bayesmf.model.model import Model
-from bayesmf.model.presets import as_model
-from bayesmf.posterior.diagnostics import SCREENED, TOO_FEW, Summary
+from bayesmf.posterior.diagnostics import TOO_FEW
 from bayesmf.posterior.files import (
     arrays_of,
     attributes,
@@ -48,39 +44,23 @@ from bayesmf.posterior.files import (
     matrix_of,
     read,
 )
-from bayesmf.posterior.filled import Filled, filled
-from bayesmf.posterior.fitted import Fitted
-from bayesmf.posterior.loo import LeaveOneOut, leave_one_out
-from bayesmf.posterior.new_rows import NewRows, draw_new_rows, needed
-from bayesmf.posterior.noise import Noise
+from bayesmf.posterior.new_rows import needed
 from bayesmf.posterior.posterior import Posterior
-from bayesmf.posterior.predictive import Predictive
 from bayesmf.posterior.sample import run_on, sample
-from bayesmf.posterior.verdict import UNUSABLE
 from bayesmf.ranks import automatic, choose_rank
 from bayesmf.sampler.checkpoints import known_seed
 from bayesmf.sampler.cluster import check_cluster
 from bayesmf.streams import seed_words
 
-AUTO = "auto"
 _CHECKS: dict[str, Any] = {
     "ensure_all_finite": "allow-nan", "accept_sparse": ("csr", "csc", "coo"), "dtype": np.float64,
 }  # fmt: skip
 _FITTED = ("notes_", "rank_errors_", "cv_errors_")  # what a file of an estimator has besides
-#: The automatic model: normal factors with their means and covariances, and biases beside them.
-AUTOMATIC_MODEL = "GGGW"
-AUTOMATIC_NOISE = ("cols", "both", "equal")
-NOISE_WORDS = {
-    "equal": "equal noise", "rows": "noise by row", "cols": "noise by column",
-    "both": "noise by row and column",
-}  # fmt: skip
 
 
-class Factorisation(BaseEstimator):
-    """What both estimators share: parameters, fitting and the predictive distribution."""
+class Factorisation(Results):
+    """What both estimators share: parameters, fitting, and what follows from a posterior."""
 
-    posterior_: Posterior
-    units_: Units
     notes_: list[str]
     rank_errors_: dict[int, float]
     n_components_: int
@@ -305,17 +285,7 @@ class Factorisation(BaseEstimator):
 
     def _models(self, limits: tuple[Any, Any]) -> dict[str, Model]:
         """The model that was named, or those of which the automatic one is chosen, by name."""
-        if self.model != AUTO:
-            biases = False if self.biases is None else self.biases
-            return {"": as_model(self.model, self.hyperparameters, biases, self.noise, limits)}
-        biases = True if self.biases is None else self.biases
-        kinds = AUTOMATIC_NOISE if self.noise is None else (self.noise,)
-        return {
-            NOISE_WORDS[noise]: as_model(
-                AUTOMATIC_MODEL, self.hyperparameters, biases, noise, limits
-            )
-            for noise in kinds
-        }
+        return models_for(self.model, self.hyperparameters, self.biases, self.noise, limits)
 
     def _units(self, X: ObservedMatrix, model: Model) -> Units:
         return units_for(X, model, self.center, self.scale, self.transformation)
@@ -374,14 +344,6 @@ class Factorisation(BaseEstimator):
         if not summary.trusted:
             warnings.warn(" ".join(summary.advice), ConvergenceWarning, stacklevel=4)
 
-    def summary(self) -> Summary:
-        """Whether to use the results, and why not: see `Posterior.summary`."""
-        check_is_fitted(self, "posterior_")
-        found = self.posterior_.summary(self.units_.off(self._matrix), screen=SCREENED)
-        if wrong := codes(self._matrix):
-            return replace(found, level=UNUSABLE, advice=(*wrong, *found.advice))
-        return found
-
     def more_draws(self, draws: int) -> Self:
         """Go on where the fit ended, for this many kept draws of each chain.
 
@@ -404,180 +366,3 @@ class Factorisation(BaseEstimator):
         self._set(posterior, self._matrix, self.units_)
         self._warn()
         return self
-
-    def filled(self, level: float = 0.9, clip: Clip = None) -> Filled:
-        """What was missing of the fitted matrix, a line for each gap: values and how sure they are.
-
-        Parameters
-        ----------
-        level
-            Probability of the central predictive intervals, noise included.
-        clip
-            Ends of values and intervals, as in `BayesianMF.predict`.
-
-        Returns
-        -------
-        Filled
-            ``row`` and ``column`` (labels, or positions), ``value``, ``sd``, ``lower``, ``upper``
-            and ``flag``, which says where a value lies outside what was observed of its column.
-            ``pandas.DataFrame(estimator.filled()._asdict())`` is a table of them.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from bayesmf import BayesianMF
-        >>> rng = np.random.default_rng(0)
-        >>> X = rng.normal(size=(20, 2)) @ rng.normal(size=(2, 8))
-        >>> X[3, 5] = np.nan
-        >>> gaps = BayesianMF("GGG", 2, draws=50, burn_in=50, random_state=0).fit(X).filled()
-        >>> gaps.row, gaps.column
-        (array([3]), array([5]))
-        """
-        if not 0 < level < 1:
-            raise ModelError(f"level must lie between 0 and 1, got {level!r}.")
-        tail = (1 - level) / 2
-        found = self._predictive().quantities(None, True, [tail, 1 - tail], True)
-        mean, std, (lower, upper) = found
-        return filled(self._matrix, mean, std, (lower, upper), clip_ends(clip, self._matrix))
-
-    @checked
-    def noise_sd(self, level: float = 0.9) -> Noise:
-        """Standard deviation of the noise of all cells, rows and columns, in the data's units.
-
-        As `Posterior.noise`, which has the units of the model. Where columns were scaled, each has
-        a noise of its own; under a transformation they are those of the transformed values, and
-        where errors are known, factors of these.
-        """
-        return self.fitted_.noise(level)
-
-    def plot(self, kind: str = "matrix", **options: Any) -> Any:
-        """Draw a picture of the fit, and return its Axes.
-
-        Parameters
-        ----------
-        kind
-            Name of a function of `bayesmf.plots`: "matrix", "cells", "factors", "loadings",
-            "variance", "traces", "rank_histograms", "calibration", "pit", "residuals",
-            "predictive_checks", "noise" or "rank_curves".
-        **options
-            Those of the function, such as ``ax``.
-        """
-        from bayesmf import plots
-
-        if kind not in plots.__all__:
-            raise ModelError(
-                f"kind must be one of {', '.join(plots.__all__)}, got {kind!r}."
-                f"{nearest(str(kind), plots.__all__)}"
-            )
-        return getattr(plots, kind)(self, **options)
-
-    def to_datatree(self, *, entries: int = 2000) -> Any:
-        """An xarray DataTree in the layout of ArviZ: see `Posterior.to_datatree`.
-
-        Entries, their densities and replicated data are in the units of the data, draws of the
-        posterior in those of the model.
-        """
-        from bayesmf.posterior.export import to_datatree
-
-        fitted = self.fitted_
-        return to_datatree(fitted.posterior, fitted, entries)
-
-    def to_anndata(self, data: Any = None) -> Any:
-        """The results as an AnnData object (extra ``anndata``).
-
-        Layers ``bayesmf_completed`` (observed values, and predictions in the gaps) and
-        ``bayesmf_sd``; aligned factors in ``obsm["X_bayesmf"]`` and ``varm["bayesmf"]``; settings
-        in ``uns["bayesmf"]``.
-
-        Parameters
-        ----------
-        data
-            An AnnData object of the same rows and columns, to which they are added; a new one by
-            default, whose ``X`` are the data.
-        """
-        from bayesmf.posterior.annotated import to_anndata
-
-        return to_anndata(self.fitted_, data)
-
-    def loo(self, *, entries: int = 2000) -> LeaveOneOut:
-        """Log predictive density of entries given the others, in the units of the data.
-
-        As `Posterior.loo`, and to be compared with what `compare` finds with held-out entries.
-        """
-        return leave_one_out(self.fitted_, entries)
-
-    @property
-    def fitted_(self) -> Fitted:
-        """Posterior, data and the units between them, as `bayesmf.plots` takes them."""
-        check_is_fitted(self, "posterior_")
-        return Fitted(self.posterior_, self._matrix, self.units_)
-
-    def _predictive(self, latent: bool = False) -> Predictive:
-        return self.fitted_.predictive(latent)
-
-    def _of_new(
-        self, rows: ObservedMatrix | None, cols: ObservedMatrix | None = None,
-        latent: bool = False,
-    ) -> Predictive:  # fmt: skip
-        """Predictive distribution of new rows, new columns, or both, given entries and features."""
-        factors, units = list(self.posterior_.factors()), self.units_
-        biases, own = self.posterior_.biases(), self.posterior_.likelihood_values()
-        for axis, X in ((1, cols), (0, rows)):
-            if X is None:
-                continue
-            new, found = self._draw_new(X, axis)
-            factors[axis], biases, own = new.U, biases | new.effects, own | new.own
-            units = found if axis else units.with_rows_of(found)
-        predictors = augmented(factors[0], factors[1], biases)
-        return Predictive.of(self.posterior_, predictors, units, own=own, latent=latent)
-
-    def _draw_new(self, X: ObservedMatrix, axis: int = 0) -> tuple[NewRows, Units]:
-        """What new rows (or columns) have of their own, and their units."""
-        if axis == 1 and self.posterior_.model.likelihood.has_limits:
-            raise ModelError("New columns cannot be predicted where values have limits.")
-        units = self.units_.of_new_cols(X) if axis else self.units_.of_new_rows(X)
-        model = self.posterior_.model
-        features = of_new((model.rows, model.cols)[axis].features, X, axis)
-        threads = _threads.count(self.n_jobs)
-        return draw_new_rows(self.posterior_, units.off(X), threads, features, axis), units
-
-
-def units_for(
-    X: ObservedMatrix,
-    model: Model,
-    center: str = AUTO,
-    scale: str = AUTO,
-    transformation: Any = None,
-) -> Units:
-    """Centre, scale and transformation of the data; refused where the model does not take them."""
-    likelihood, nonnegative = model.likelihood, any(model.nonnegative)
-    if center not in ("none", AUTO) and nonnegative:
-        raise ModelError(
-            f"center={center!r} makes values negative, and {model.name} has nonnegative factors; "
-            "use center='none' or a real-valued model such as GGGA."
-        )
-    fixed = not likelihood.takes_units
-    for name, value in (("center", center), ("scale", scale), ("transformation", transformation)):
-        if fixed and value is not None and value not in ("none", AUTO):
-            raise ModelError(
-                f"{name}={value!r} changes the values, but counts and categories stay as they are; "
-                f"use {name}='none', and biases=True if the model takes biases."
-            )
-    if transformation is not None and not likelihood.takes_transforms:
-        raise ModelError(
-            "transformation goes with normal noise: under Student-t noise the mean of what is "
-            "transformed back need not exist; use Gaussian noise, or no transformation."
-        )
-    if transformation is not None and X.errors is not None:
-        raise ModelError(
-            "transformation and known errors do not go together, since errors are those of the "
-            "values as they are; transform values and errors yourself."
-        )
-    units = fit_units(X, center, scale, transformation, fixed=fixed, nonnegative=nonnegative)
-    negative = units.transforms is not None and (units.off(X).rows.values < 0).any()
-    if negative and all(model.nonnegative):
-        raise ModelError(
-            f"transformation={transformation!r} makes values negative, and {model.name} has "
-            "nonnegative factors; use 'sqrt' or 'log1p', or a real-valued model such as GGGA."
-        )
-    return units

@@ -180,3 +180,30 @@ def test_a_report_reads_the_data_as_the_fit_did(tmp_path, monkeypatch, capsys):
     assert main(["compare", "data.csv", *short, *options]) == 0
     command = json.loads(Path("data-compare/run.json").read_text())["command"]
     assert "--skip 1 --missing low --drop sex" in command
+
+
+def test_columns_of_text_that_were_dropped_are_in_their_places_again(tmp_path, monkeypatch):
+    """Also where the last of them has no column behind it; a dropped total is gone."""
+    values = small_matrix()
+    table = pd.DataFrame(values, [f"r{i}" for i in range(len(values))], [*"abcdefghijkl"])
+    notes = [f"=note {i}" for i in range(len(values))]
+    table.insert(0, "site", ["north", *["south"] * (len(values) - 1)])
+    table.insert(5, "unit", "mg")
+    table["total"] = table[[*"abc"]].sum(axis=1)
+    table["notes"] = notes
+    table.to_csv(tmp_path / "data.csv", index_label="id")
+    monkeypatch.chdir(tmp_path)
+    options = ["--drop", "site,unit,total,notes,r3", "--excel", "--mark", "*"]
+    assert main(["fit", "data.csv", *QUICK, *options]) == 0
+    found = pd.read_csv("data-fit/completed.csv", index_col="id", dtype=str)
+    left = table.drop(index="r3").drop(columns="total")
+    assert [*found.columns] == [*left.columns] and [*found.index] == [*left.index]
+    assert found["site"].tolist() == left["site"].tolist()
+    assert found["notes"].tolist() == [f"'{note}" for note in left["notes"]]
+    sheet = pd.read_excel("data-fit/completed.xlsx", sheet_name="completed", index_col=0)
+    assert [*sheet.columns] == [*left.columns] and set(sheet["unit"]) == {"mg"}
+    assert [*pd.read_csv("data-fit/std.csv", index_col=0).columns] == [*"abcdefghijkl"]
+    again = ["--drop", "site,unit,notes", "--missing", "*", "--output", "again", *QUICK]
+    assert main(["fit", "data-fit/completed.csv", *again]) == 2  # marks are text, and told
+    X = read_matrix("data.csv", drop="site,unit,total,notes,r3")
+    assert X.origin.aside[0].before == "a" and X.origin.aside[-1].before is None

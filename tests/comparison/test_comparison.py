@@ -65,6 +65,27 @@ def test_the_right_rank_is_recommended_with_reasons(found):
     assert "rank 2" in repr(found)
 
 
+def test_psis_loo_stands_beside_the_folds_with_its_warning(found):
+    """Where its weights can be trusted it is near the folds, and it costs no fit."""
+    for s in found.standings:
+        if s.model == "row-average":
+            assert np.isnan([s.loo, s.loo_unreliable]).all()
+            continue
+        assert 0 <= s.loo_unreliable <= 1
+        assert s.loo == pytest.approx(s.log_density, abs=0.3)
+    of_later_folds = [r for lane in found.lanes for r in lane.results[1:]]
+    assert not any("loo" in result for result in of_later_folds)
+    first = max((s for s in found.standings if s.loo == s.loo), key=lambda s: s.loo)
+    text = found.recommendation
+    assert (
+        "puts it first too" in text
+        or f"PSIS-LOO, from training entries alone, puts {first.model} first" in text
+    )
+    assert (f"k-hat is too large for {first.loo_unreliable:.0%}" in text) == (
+        first.loo_unreliable > 0.01
+    )
+
+
 def test_the_best_estimator_predicts(found):
     mf = found.fit_best()
     assert mf.n_components_ == 2 and mf.posterior_.settings["chains"] == 2

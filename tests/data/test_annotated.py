@@ -11,6 +11,8 @@ from bayesmf import BayesianMF, DataError, ModelError, ObservedMatrix, from_annd
 pytest.importorskip("anndata")
 from anndata import AnnData, read_h5ad
 
+from bayesmf.cli import main
+
 
 def counts():
     X = np.random.default_rng(0).poisson(1.0, (9, 6)).astype(float)
@@ -81,3 +83,30 @@ def test_files_that_are_none(tmp_path):
         read_matrix(tmp_path / "text.h5ad")
     with pytest.raises(DataError, match="no file"):
         from_anndata(tmp_path / "none.h5ad")
+
+
+@pytest.mark.filterwarnings("ignore:.*infer_string", "ignore::bayesmf.ConvergenceWarning")
+def test_a_layer_on_the_command_line(tmp_path, monkeypatch, capsys):
+    """Of `fit`, and of `report` and `predict`, which find it in what `fit` wrote; of `compare`."""
+    data = annotated(counts())
+    data.layers["log"] = np.log(counts() + 1)
+    data.layers["log"][2, 3] = np.nan
+    data.write_h5ad(tmp_path / "cells.h5ad")
+    monkeypatch.chdir(tmp_path)
+    quick = ["--model", "GGG", "--rank", "1", "--draws", "20", "--burn-in", "5", "--seed", "0"]
+    assert main(["fit", "cells.h5ad", "--layer", "log", *quick, "--quiet"]) == 0
+    completed = read_matrix("cells-fit/completed.csv").to_array()
+    seen = np.isfinite(data.layers["log"])
+    np.testing.assert_allclose(completed[seen], data.layers["log"][seen])
+    assert main(["report", "cells-fit", "--quiet"]) == 0
+    (tmp_path / "new.csv").write_text("id," + ",".join(data.var_names) + "\nnew,1,0,1,,1,0\n")
+    assert main(["predict", "cells-fit", "--rows", "new.csv", "--output", "new"]) == 0
+    assert read_matrix("new/predicted.csv").shape == (1, 6)
+    compare = ["compare", "cells.h5ad", "--models", "GGG,row-average", "--ranks", "1"]
+    assert main([*compare, "--budget", "quick", "--layer", "log", "--no-report"]) == 0
+    assert "--layer log" in (tmp_path / "cells-compare" / "run.json").read_text()
+    capsys.readouterr()
+    assert main(["fit", "cells.h5ad", "--layer", "logs", *quick, "--output", "other"]) == 2
+    assert "no layer 'logs'; layers: log" in capsys.readouterr().err
+    assert main(["fit", "new.csv", "--layer", "log", *quick]) == 2
+    assert "--layer" in capsys.readouterr().err

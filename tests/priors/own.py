@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bayesmf.likelihoods import Gaussian
+from bayesmf.likelihoods.base import NormalData, Weights
 from bayesmf.priors import Prior
 from bayesmf.priors import distributions as dist
 from bayesmf.priors.distributions import Variable
@@ -77,6 +78,24 @@ class Wrong(SpikeAndSlab):
     def draw(self, stream, n, K, shared):
         U, own = super().draw(stream, n, K, shared)
         return (U.T, own) if self.slip == "turned" else (U, own)
+
+
+@dataclass(frozen=True)
+class Careless(Gaussian):
+    """A likelihood with a slip in its working data, by name."""
+
+    slip: str = ""
+
+    def working(self, fit, own, stream):
+        X, n = fit.X, fit.X.n_observed
+        slips = {
+            "short": {"weights": Weights(entries=(np.ones(n), np.ones(n - 1)))},
+            "whole": {"weights": Weights(entries=(np.ones(n, dtype=int), np.ones(n)))},
+            "list": {"weights": Weights(cols=[1.0] * X.shape[1])},
+            "turned": {"weights": Weights(rows=np.ones(X.shape[1]))},
+            "many": {"precision": np.ones(3)},
+        }
+        return NormalData(X, **{"precision": 1.0, **slips[self.slip]})
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from bayesmf import Model, ModelError, Normal, Posterior, chain, compare, sample
+from bayesmf import BayesianMF, Model, ModelError, Normal, Posterior, chain, compare, sample
 from bayesmf.priors import Prior
 from bayesmf.priors import distributions as dist
 from bayesmf.sampler.state import Problem
 from bayesmf.streams import Stream
-from tests.priors.own import SpikeAndSlab, Steady, Wrong
+from tests.priors.own import Careless, SpikeAndSlab, Steady, Wrong
 
 MINE = Model(Steady(), SpikeAndSlab(), Normal(1.0), "mine")
 
@@ -48,6 +48,22 @@ def stream(sweep=1):
 def test_a_slip_of_a_prior_is_told_in_one_sentence(slip, said):
     model = Model(Steady(), Wrong(slip=slip), Normal(1.0))
     with pytest.raises(ModelError, match=said):
+        sample(matrix(), model, 2, draws=2, burn_in=0, random_state=0)
+
+
+@pytest.mark.parametrize(
+    ("slip", "said"),
+    [
+        ("short", r"entries, in the order of the columns, .* shape \(\d+,\), got float64 of shape"),
+        ("whole", "entries, in the order of the rows, must be an array of float64 .* got int64"),
+        ("list", r"weights of columns must be an array .* of shape \(12,\), got list"),
+        ("turned", r"weights of rows .* shape \(30,\), got float64 of shape \(12,\)"),
+        ("many", r"precision must be one number, got an array of shape \(3,\)"),
+    ],
+)
+def test_a_slip_of_a_likelihood_is_told_before_a_kernel_reads_beyond_an_array(slip, said):
+    model = Model(Careless(slip=slip), Normal(1.0), Normal(1.0))
+    with pytest.raises(ModelError, match=f"NormalData: .*{said}"):
         sample(matrix(), model, 2, draws=2, burn_in=0, random_state=0)
 
 
@@ -98,6 +114,17 @@ def test_own_parts_come_back_from_a_file_and_go_on(tmp_path):
         [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True
     )
     assert "tests.priors.own:Steady" in done.stderr and "parts=[Steady]" in done.stderr
+
+
+def test_estimators_of_own_parts_come_back_from_a_file(tmp_path):
+    X = matrix()
+    mf = BayesianMF(MINE, 2, draws=5, burn_in=5, random_state=0).fit(X)
+    mf.save(tmp_path / "mine.npz")
+    again = BayesianMF.load(tmp_path / "mine.npz", parts=[SpikeAndSlab, Steady])
+    assert again.posterior_.model.rows == SpikeAndSlab() and again.model.likelihood == Steady()
+    np.testing.assert_array_equal(again.predict(), mf.predict())
+    np.testing.assert_array_equal(again.predict(X[:3]), mf.predict(X[:3]))
+    np.testing.assert_array_equal(again.more_draws(3).predict(), mf.more_draws(3).predict())
 
 
 def test_a_part_that_is_no_dataclass_is_not_saved(tmp_path):

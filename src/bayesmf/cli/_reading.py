@@ -26,10 +26,11 @@ TABLE: dict[str, dict[str, Any]] = {  # how a table is read, as `read_matrix` do
     "--encoding": {"metavar": "NAME", "help": "of text, such as cp1252 (default: UTF-8)"},
     "--sheet": {"metavar": "NAME", "help":
         "name or number of a sheet of an Excel file (default: the first)"},
+    "--layer": {"metavar": "NAME", "help": "a layer of an .h5ad file (default: its X)"},
     "--missing": {"metavar": "A,B", "default": "", "help":
         "more codes for missing, such as --missing=low,-999; limits: all cells such as >8"},
     "--drop": {"metavar": "A,B", "default": "", "help":
-        "columns and rows to leave out, by their labels"},
+        "columns and rows to leave out, by their labels; fit writes columns of text back"},
     "--duplicates": {"choices": ("error", "mean", "first"), "default": "error", "help":
         "what to do with rows, columns or entries of the same label (default: error)"},
 }
@@ -46,11 +47,11 @@ BESIDES: dict[str, dict[str, Any]] = {  # what is known of entries besides their
 NAMES = [name[2:].replace("-", "_") for name in (*TABLE, *BESIDES)]
 ABOUT = """\
 DATA is a wide table with labels in its first row and first column (.csv, .tsv, .txt, also with
-.gz, .xlsx or .parquet), a table of triples (--long), .npy, .npz, .mtx, or a name that bayesmf
-datasets lists. Commas, semicolons and tabs, decimal points and commas are told apart, and what
-was guessed is printed. Empty cells, NA, #N/A, ND, n.a. and - are missing (--missing adds others);
-in sparse files the stored entries are observed. >8, 8+, <0.05 and [2, 4] are values that lie
-there or farther, or between; 1,234 and 5% are numbers."""
+.gz, .xlsx or .parquet), a table of triples (--long), .npy, .npz, .mtx, .h5ad, or a name that
+bayesmf datasets lists. Commas, semicolons and tabs, decimal points and commas are told apart, and
+what was guessed is printed. Empty cells, NA, #N/A, ND, n.a. and - are missing (--missing adds
+others); in sparse files the stored entries are observed. >8, 8+, <0.05 and [2, 4] are values that
+lie there or farther, or between; 1,234 and 5% are numbers."""
 
 
 def add(parser: Any) -> None:

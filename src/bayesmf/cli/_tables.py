@@ -14,6 +14,7 @@ from bayesmf._errors import DataError, needs
 
 if TYPE_CHECKING:
     from bayesmf.data.observed import Array, ObservedMatrix
+    from bayesmf.data.origin import Aside
     from bayesmf.posterior.filled import Filled
 
 Cells: TypeAlias = list[list["str | float | None"]]
@@ -91,12 +92,32 @@ def write_wide(
             return manner.number(value) + mark
         return seen if isinstance(seen, str) else manner.exact(seen)
 
-    rows, cols = ([harmless(label) for label in side] for side in X.names())
+    rows, cols = X.names()
+    beside = _beside(X) if observed is not None else []
     with manner.writer(path) as writer:
-        writer.writerow([_corner(X), *cols])
+        head = [harmless(label) for label in cols]
+        writer.writerow([_corner(X), *_joined(head, ((k, harmless(a.name)) for k, a in beside))])
         for i, label in enumerate(rows):
             seen = [None] * X.shape[1] if observed is None else observed[i]
-            writer.writerow([label, *map(cell, table[i].tolist(), seen)])
+            cells = [*map(cell, table[i].tolist(), seen)]
+            texts = ((k, harmless(aside.cells.get(label, ""))) for k, aside in beside)
+            writer.writerow([harmless(label), *_joined(cells, texts)])
+
+
+def _beside(X: ObservedMatrix) -> list[tuple[int, Aside]]:
+    """Columns of text that stood beside the values, the last first, and the places of them."""
+    if X.origin is None:
+        return []
+    places: dict[str | None, int] = {label: j for j, label in enumerate(X.names()[1])}
+    found = [(places.get(aside.before, X.shape[1]), aside) for aside in X.origin.aside]
+    return found[::-1]
+
+
+def _joined(cells: list[Any], texts: Iterable[tuple[int, Any]]) -> list[Any]:
+    """A row with some cells more, from the last to the first."""
+    for place, text in texts:
+        cells.insert(place, text)
+    return cells
 
 
 def write_long(
@@ -134,20 +155,23 @@ def write_excel(path: Path, X: ObservedMatrix, tables: dict[str, Array], gaps: F
     from openpyxl.styles import PatternFill
 
     book, colour = Workbook(write_only=True), PatternFill("solid", start_color=_COLOUR)
-    rows, cols = ([harmless(label) for label in side] for side in X.names())
+    rows, cols = X.names()
     observed = shown(X)
     for name, table in tables.items():
         page = book.create_sheet(name)
         page.freeze_panes = "B2"
-        page.append([_corner(X), *cols])
+        beside = _beside(X) if name == "completed" else []
+        head = [harmless(label) for label in cols]
+        page.append([_corner(X), *_joined(head, ((k, harmless(a.name)) for k, a in beside))])
         for label, values, seen in zip(rows, table.tolist(), observed, strict=True):
-            cells: list[Any] = [label]
+            cells: list[Any] = []
             for value, known in zip(values, seen, strict=True):
                 kept = known is not None and name == "completed"
                 cells.append(WriteOnlyCell(page, known if kept else value))
                 if known is None:
                     cells[-1].fill = colour
-            page.append(cells)
+            texts = ((k, harmless(aside.cells.get(label, ""))) for k, aside in beside)
+            page.append([harmless(label), *_joined(cells, texts)])
     page = book.create_sheet("gaps")
     page.freeze_panes = "A2"
     page.append(list(gaps._fields))

@@ -207,12 +207,13 @@ def _write(found: Any, folder: Path, options: argparse.Namespace, seconds: float
 def _print(found: Any) -> None:
     print(
         f"{'model':31}{'rank':>5}{'folds':>6}{'error':>11} +- {'':7}{'above best':>10}"
-        f"{'log density':>12}{'90 %':>7}  verdict"
+        f"{'log density':>12}{'90 %':>7}{'LOO':>9}{'k-hat':>7}  verdict"
     )
     for s in found.standings:
         line = (
             f"{s.model:31}{s.rank:5}{s.folds:6}{s.mse:11.5g} +- {s.mse_error:<7.2g}"
-            f"{s.behind:10.1%}{s.log_density:12.4f}{s.coverage:7.1%}  {s.status}"
+            f"{s.behind:10.1%}{s.log_density:12.4f}{s.coverage:7.1%}"
+            f"{s.loo:9.3f}{s.loo_unreliable:7.0%}  {s.status}"
         )
         print(line.replace("nan%", "   -").replace("nan", "  -"))
     for model, why in found.excluded.items():

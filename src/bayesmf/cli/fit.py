@@ -60,7 +60,8 @@ what was observed of its column), noise_rows.csv and noise_cols.csv (if they hav
 features_rows.csv and features_cols.csv (what features explain, if there are any), completed.xlsx
 (--excel), posterior.nc (all draws, which bayesmf predict makes use of; posterior.npz without
 bayesmf[arviz]) and run.json (how it was made). Tables are written as the data were: corner, order,
-separators, decimal marks. Predictions are of what would be reported, never beyond a limit. A quote
+separators, decimal marks; columns of text that were left out by --drop are in completed.csv again,
+in their places. Predictions are of what would be reported, never beyond a limit. A quote
 is put before labels that a spreadsheet would take for a formula.
 
 {_reading.ABOUT}"""
@@ -252,7 +253,7 @@ def _changes(options: argparse.Namespace) -> dict[str, Any]:
 
 def _model(options: argparse.Namespace) -> str:
     """The name of the model that will be fitted."""
-    from bayesmf._estimator import AUTO, AUTOMATIC_MODEL
+    from bayesmf._automatic import AUTO, AUTOMATIC_MODEL
 
     return AUTOMATIC_MODEL if options.model == AUTO else options.model
 

@@ -101,10 +101,13 @@ def _new_rows(options: argparse.Namespace, estimator: Any, record: dict[str, Any
     from bayesmf.cli._known import _places
     from bayesmf.data.observed import ObservedMatrix
     from bayesmf.reading import read_matrix
+    from bayesmf.reading.read import options_for
 
     if options.rows is None:
         return None
-    table = read_matrix(options.rows, **_reading.table_options(record))
+    said = _reading.table_options(record)
+    known = options_for(options.rows)  # rows may be in a file of another kind than the data
+    table = read_matrix(options.rows, **{k: v for k, v in said.items() if k in known})
     X = estimator._matrix
     i, j, values = table.triples()
     cols = _places(table, X, options.rows, 1)

@@ -62,9 +62,11 @@ def _row(standing: Standing, found: Comparison) -> RankingRow:
     kind = _KINDS[group(standing.model.partition(" + ")[0], found._own)]
     numbers = {
         field: None if np.isnan(value) or np.isinf(value) else value
-        for field in ("mse", "mse_error", "behind", "log_density", "coverage")
+        for field in (
+            "mse", "mse_error", "behind", "log_density", "coverage", "loo", "loo_unreliable"
+        )
         for value in [getattr(standing, field)]
-    }
+    }  # fmt: skip
     known = ("recommended", "tie", "worse", "stopped early")
     return RankingRow(
         standing.model, kind, standing.rank, folds=standing.folds, **numbers,

@@ -46,6 +46,8 @@ class Standing(NamedTuple):
     log_density: float
     log_density_error: float
     coverage: float  # of the 90 % interval
+    loo: float  # mean log density of training entries of the first fold, by PSIS-LOO
+    loo_unreliable: float  # share of these entries whose k-hat is too large
     rank: int
     seconds: float
     status: str  # "recommended", "tie", "worse", "stopped early" or "failed"
@@ -288,12 +290,14 @@ def _status(lane: Lane, best: Lane, whole: bool, by: str) -> str:
 
 
 def _standing(lane: Lane, best: Lane, status: str) -> Standing:
-    errors, densities = lane.errors, lane.densities
+    errors, densities, first = lane.errors, lane.densities, lane.results[0]
     same = float(best.errors[: len(errors)].mean())
     covered = [r["covered"][LEVELS.index(0.9)] for r in lane.results if "covered" in r]
     return Standing(
         lane.trial.name, len(errors), float(errors.mean()), standard_error(errors),
         float(errors.mean()) / same - 1 if same > 0 else float("nan"),
         float(densities.mean()), standard_error(densities),
-        float(np.mean(covered)) if covered else float("nan"), lane.rank(), lane.seconds, status,
+        float(np.mean(covered)) if covered else float("nan"),
+        first.get("loo", float("nan")), first.get("unreliable", float("nan")),
+        lane.rank(), lane.seconds, status,
     )  # fmt: skip

@@ -48,26 +48,42 @@ def log_recorded(
     ``ends`` are those of the range at which values heap; ``weights`` are inverse squares of the
     values' known errors.
     """
-    low, high = _interval(values, cells[1], step, ends)
-    point = low == high
     found = np.empty(values.size)
-    given = None if weights is None else weights[point]
-    found[point] = predictive.log_density(_at(cells, point), values[point], given)
-    if weights is not None and predictive.units is not None:
-        weights = weights * predictive.units.size(cells) ** 2
-    places = np.flatnonzero(~point)
     size = max(1, _NUMBERS // predictive.U.shape[0])
-    for a in range(0, places.size, size):
-        part = places[a : a + size]
-        some = _at(cells, part)
+    for a in range(0, values.size, size):
+        part = slice(a, a + size)
         given = None if weights is None else weights[part]
-        law = predictive.law(predictive.means(some), some, given)
-        terms = _log_between(law, low[part], high[part], values[part])
+        terms = given_draws(predictive, _at(cells, part), values[part], step, ends, given)
         found[part] = special.logsumexp(terms, axis=0) - np.log(len(terms))
     return found
 
 
-def _at(cells: tuple[Array, Array], chosen: Array) -> tuple[Array, Array]:
+def given_draws(
+    predictive: Predictive,
+    cells: tuple[Array, Array],
+    values: Array,
+    step: float | None,
+    ends: Ends = (None, None),
+    weights: Array | None = None,
+) -> Array:
+    """The same given each draw (D, n)."""
+    low, high = _interval(values, cells[1], step, ends)
+    point = low == high
+    found = np.empty((predictive.U.shape[0], values.size))
+    given = None if weights is None else weights[point]
+    found[:, point] = predictive.log_densities(_at(cells, point), values[point], given)
+    if not point.all():
+        part = ~point
+        some = _at(cells, part)
+        given = None if weights is None else weights[part]
+        if given is not None and predictive.units is not None:
+            given = given * predictive.units.size(some) ** 2
+        law = predictive.law(predictive.means(some), some, given)
+        found[:, part] = _log_between(law, low[part], high[part], values[part])
+    return found
+
+
+def _at(cells: tuple[Array, Array], chosen: Any) -> tuple[Array, Array]:
     return cells[0][chosen], cells[1][chosen]
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bayesmf.comparison.race import is_worse
+from bayesmf.posterior.loo import MANY
 
 if TYPE_CHECKING:
     from bayesmf.comparison.compare import Comparison
@@ -27,6 +28,7 @@ def recommendation(found: Comparison) -> str:
             _against_baselines(found),
             _use(found, best),
             _ties(found),
+            _screen(found, best),
             _columns(found),
         )
         if part
@@ -85,6 +87,22 @@ def _ties(found: Comparison) -> str:
     if found.by == "error":
         return f"{sentence}; its log density is the largest of these."
     return f"{sentence}."
+
+
+def _screen(found: Comparison, best: Standing) -> str:
+    """Whom PSIS-LOO of training entries puts first, and how far to trust it."""
+    judged = [s for s in found.standings if np.isfinite(s.loo)]
+    if best not in judged or len(judged) < 2:
+        return ""
+    first = max(judged, key=lambda standing: standing.loo)
+    text = "PSIS-LOO, from training entries alone, "
+    text += "puts it first too" if first is best else f"puts {first.model} first"
+    if first.loo_unreliable > MANY:
+        text += (
+            f"; but k-hat is too large for {first.loo_unreliable:.0%} of them, so that its log "
+            f"density, {first.loo:.3f}, is uncertain and mostly too high: go by the folds"
+        )
+    return f"{text}."
 
 
 def _columns(found: Comparison) -> str:

@@ -5,6 +5,14 @@ from __future__ import annotations
 from typing import NamedTuple
 
 
+class Aside(NamedTuple):
+    """A column of text that stood in the table beside the values."""
+
+    name: str
+    before: str | None  # the column of the matrix that comes next; None at the end
+    cells: dict[str, str]  # by row
+
+
 class Origin(NamedTuple):
     """How the table of a matrix was written, so that results can be written in the same way."""
 
@@ -12,3 +20,4 @@ class Origin(NamedTuple):
     sep: str = ","
     decimal: str = "."
     notes: tuple[str, ...] = ()  # what was guessed or left out, in sentences
+    aside: tuple[Aside, ...] = ()  # columns of text that were left out

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from bayesmf._errors import DataError
+from bayesmf._errors import DataError, ModelError
 from bayesmf.data.observed import ObservedMatrix, View
 from bayesmf.data.units import Units
 from bayesmf.kernels.cells import half_squares
@@ -144,6 +144,30 @@ class Working(ABC):
     X: ObservedMatrix
     weights: Weights = field(default=Weights(), kw_only=True)
 
+    def __post_init__(self) -> None:
+        """Kernels do not look where arrays end."""
+        for side, array, n in zip(("rows", "columns"), self.weights[:2], self.X.shape, strict=True):
+            self._check(f"weights of {side}", array, n)
+        self._check_entries("weights", self.weights.entries)
+
+    def _check_entries(self, what: str, arrays: Any) -> None:
+        for order, array in zip(("rows", "columns"), arrays or (None, None), strict=True):
+            self._check(
+                f"{what} of entries, in the order of the {order},", array, self.X.n_observed
+            )
+
+    def _check(self, what: str, array: Any, n: int) -> None:
+        if array is None:
+            return
+        if not isinstance(array, np.ndarray) or array.dtype != np.float64 or array.shape != (n,):
+            shown = type(array).__name__
+            if isinstance(array, np.ndarray):
+                shown = f"{array.dtype} of shape {array.shape}"
+            raise ModelError(
+                f"{type(self).__name__}: {what} must be an array of float64 of shape ({n},), got "
+                f"{shown}."
+            )
+
     @abstractmethod
     def draw(self, side: Side, stream: Stream, beside: Array | None = None) -> Array | None:
         """Draw the factors of one side in place.
@@ -158,6 +182,15 @@ class NormalData(Working):
     """Targets that are normal about the fit, with one precision or, by their weights, several."""
 
     precision: float
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if np.ndim(self.precision):
+            shape = np.shape(self.precision)
+            raise ModelError(
+                f"NormalData: precision must be one number, got an array of shape {shape}; those "
+                "of rows, columns and entries are weights."
+            )
 
     def draw(self, side: Side, stream: Stream, beside: Array | None = None) -> Array | None:
         terms, weights = side.terms(), self.weights.of(side.axis)
@@ -177,6 +210,10 @@ class CountData(Working):
     sums: tuple[Array, Array]
     exposures: tuple[Array, Array] | None = None
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._check_entries("exposures", self.exposures)
+
     def conditional(self, side: Side, threads: int) -> dist.Gamma:
         """Distribution of the factors of one side given the split counts."""
         shape, rate = side.gamma_terms()
@@ -195,6 +232,10 @@ class LargeCounts(Working):
     """Counts as they are, for rows that are drawn whole; ``exposures`` as those of `CountData`."""
 
     exposures: tuple[Array, Array] | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._check_entries("exposures", self.exposures)
 
     def draw(self, side: Side, stream: Stream, beside: Array | None = None) -> None:
         terms = side.gamma_terms()

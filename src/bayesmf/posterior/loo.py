@@ -6,13 +6,15 @@ import warnings
 from typing import NamedTuple
 
 import numpy as np
+from scipy import special
 
 from bayesmf._errors import DataError, whole_number
 from bayesmf.posterior.fitted import Fitted
+from bayesmf.posterior.left_out import khat_limit, smoothed
 from bayesmf.posterior.residuals import Cells, exact_entries
 from bayesmf.streams import Array
 
-_MANY = 0.01  # share of the entries without a reliable weight that is worth a warning
+MANY = 0.01  # share of the entries without a reliable weight that is worth a warning
 
 
 class LeaveOneOut(NamedTuple):
@@ -60,20 +62,22 @@ class LeaveOneOut(NamedTuple):
 
 def leave_one_out(fitted: Fitted, entries: int) -> LeaveOneOut:
     """PSIS-LOO of exact entries of the data, of at most so many."""
-    from arviz_stats.base import array_stats
-
     cells, values, weights = exact_entries(fitted.X, whole_number("entries", entries))
     if values.size < 2:
         raise DataError("PSIS-LOO needs two exact entries or more.")
-    given = fitted.predictive().log_densities(cells, values, weights)
-    chains = fitted.posterior.draws["U"].shape[:2]
-    by_chain = given.T.reshape(values.size, *chains)
-    pointwise, khat, effective = array_stats.loo(by_chain, chain_axis=1, draw_axis=2)
-    draws = len(given)
-    found = LeaveOneOut(
-        float(pointwise.mean()), float(pointwise.std(ddof=1) / values.size**0.5),
-        float(effective.sum()), pointwise, khat, min(0.7, 1 - 1 / np.log10(max(draws, 11))), cells,
-    )  # fmt: skip
-    if found.unreliable > _MANY:
+    found = judged(fitted.predictive().log_densities(cells, values, weights), cells)
+    if found.unreliable > MANY:
         warnings.warn(found.advice, stacklevel=3)
     return found
+
+
+def judged(log_density: Array, cells: Cells) -> LeaveOneOut:
+    """PSIS-LOO from log densities (D, n) of entries given the draws."""
+    draws, n = log_density.shape
+    weights, khat = smoothed(log_density)
+    pointwise = special.logsumexp(weights + log_density, axis=0)
+    seen = special.logsumexp(log_density, axis=0) - np.log(draws)
+    return LeaveOneOut(
+        float(pointwise.mean()), float(pointwise.std(ddof=1) / n**0.5),
+        float((seen - pointwise).sum()), pointwise, khat, khat_limit(draws), cells,
+    )  # fmt: skip

@@ -81,6 +81,6 @@ def read_mtx(path: Path) -> ObservedMatrix:
 
     def read() -> Any:
         _sizes.check_market(path)
-        return mmread(path)
+        return mmread(path, spmatrix=False)
 
     return ObservedMatrix.of(loaded("a MatrixMarket file", read))

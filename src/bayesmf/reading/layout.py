@@ -28,6 +28,7 @@ class Layout:
     comment: str | None = None
     encoding: str | None = None
     sheet: str | int | None = None
+    layer: str | None = None
     missing: tuple[str, ...] = ()
     drop: tuple[str, ...] = ()
     duplicates: str = "error"

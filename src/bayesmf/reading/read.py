@@ -24,18 +24,19 @@ LARGE = 2_000_000_000  # bytes from which on a file is announced before it is re
 _PACKABLE = {*text.SEPARATOR_OF, ".mtx"}  # may be followed by .gz
 _ARRAYS: dict[str, Callable[[Path], ObservedMatrix]] = {
     ".mtx": arrays.read_mtx, ".npy": arrays.read_npy, ".npz": arrays.read_npz,
-    ".h5ad": from_anndata,
 }  # fmt: skip
+_ANNDATA = ".h5ad"
 _TABLES: dict[str, Callable[[Path, Layout], AbstractContextManager[Table]]] = {
     **dict.fromkeys(text.SEPARATOR_OF, text.open_text),
     **dict.fromkeys(sheets.EXCEL, sheets.open_excel),
     ".parquet": sheets.open_parquet,
 }
 TABLES = (*_TABLES,)
-_NOT_FOR = {  # options that mean nothing for a kind of table
-    **{suffix: {"sheet"} for suffix in text.SEPARATOR_OF},
-    **{suffix: {"sep", "encoding"} for suffix in sheets.EXCEL},
-    ".parquet": {"sep", "encoding", "sheet", "skip", "comment"},
+_OPTIONS: dict[str, frozenset[str]] = {  # that mean something for a kind of file; others take none
+    **dict.fromkeys(text.SEPARATOR_OF, ALL - {"sheet", "layer"}),
+    **dict.fromkeys(sheets.EXCEL, ALL - {"sep", "encoding", "layer"}),
+    ".parquet": ALL - {"sep", "encoding", "sheet", "skip", "comment", "layer"},
+    _ANNDATA: frozenset({"layer"}),
 }
 _SPREADSHEETS = (".xls", ".xlsb", ".ods", ".numbers")
 
@@ -52,6 +53,7 @@ def read_matrix(
     comment: str | None = None,
     encoding: str | None = None,
     sheet: str | int | None = None,
+    layer: str | None = None,
     missing: str | float | Iterable[Any] = (),
     drop: str | Iterable[str] = (),
     duplicates: str = "error",
@@ -66,9 +68,9 @@ def read_matrix(
         Name of a dataset (`bayesmf.datasets.CATALOGUE`), or path of a file. Its ending tells what
         it is: .csv, .tsv and .txt (tables of text) and .mtx (MatrixMarket), each also with .gz;
         .xlsx and .xlsm (Excel; needs openpyxl); .parquet (needs pyarrow); .npy (a dense array);
-        .npz (one array, or what `scipy.sparse.save_npz` wrote); .h5ad (AnnData; `from_anndata`
-        reads layers too). In other sparse files the stored entries are the observed ones. The first
-        row of a table names its columns. Empty cells, NA, NaN, N/A, #N/A, null, None, ND, n.a., -
+        .npz (one array, or what `scipy.sparse.save_npz` wrote); .h5ad (AnnData; needs anndata). In
+        other sparse files the stored entries are the observed ones. The first row of a table names
+        its columns. Empty cells, NA, NaN, N/A, #N/A, null, None, ND, n.a., -
         and the like are missing, in capitals or not; 1,234 and 5% are numbers; >8, >=8 and 8+ are
         values that lie at 8 or above, <0.05 and <=0.05 the other way round, and [2, 4] is one
         between the two; a model of normal noise reads them as such.
@@ -92,11 +94,14 @@ def read_matrix(
         Of text, as in "cp1252" or "utf-16"; by default UTF-8.
     sheet
         Name or number, from 1, of a sheet of a workbook; by default the first.
+    layer
+        Name of a layer of an .h5ad file; its ``X`` by default.
     missing
         More codes for missing: several, one, or a text with commas between them, as in "low,-999".
         "limits" stands for all limits and intervals, such as >8, which are then missing too.
     drop
-        Names of columns, and labels of rows, to leave out, given in the same way.
+        Names of columns, and labels of rows, to leave out, given in the same way. Columns of text
+        among them are kept aside, ``X.origin.aside``; `bayesmf fit` writes them back.
     duplicates
         What to do with rows, columns or entries of the same label: "error", "mean" or "first".
 
@@ -125,7 +130,8 @@ def read_matrix(
 
     layout = Layout.of(
         long=long, labels=labels, sep=sep, decimal=decimal, skip=skip, comment=comment,
-        encoding=encoding, sheet=sheet, missing=missing, drop=drop, duplicates=duplicates,
+        encoding=encoding, sheet=sheet, layer=layer, missing=missing, drop=drop,
+        duplicates=duplicates,
     )  # fmt: skip
     if source in CATALOGUE:  # no file that can be read has such a name
         layout.refuse((), source)
@@ -133,9 +139,9 @@ def read_matrix(
     path = Path(source)
     try:
         suffix = _checked_suffix(path, CATALOGUE)
-        layout.refuse(ALL - _NOT_FOR[suffix] if suffix in _TABLES else (), path)
+        layout.refuse(options_for(path), path)
         _announce(path)
-        X = _ARRAYS[suffix](path) if suffix in _ARRAYS else _from_table(path, suffix, layout)
+        X = _read(path, suffix, layout)
         X.check_entries()
         X.check_range()
     except DataError as error:
@@ -147,11 +153,23 @@ def read_matrix(
     return X
 
 
-def _from_table(path: Path, suffix: str, layout: Layout) -> ObservedMatrix:
+def options_for(path: str | Path) -> frozenset[str]:
+    """The options of reading that mean something for such a file."""
+    return _OPTIONS.get(suffix_of(path), frozenset())
+
+
+def _read(path: Path, suffix: str, layout: Layout) -> ObservedMatrix:
+    if suffix == _ANNDATA:
+        return from_anndata(path, layout.layer)
+    if suffix in _ARRAYS:
+        return _ARRAYS[suffix](path)
     with _TABLES[suffix](path, layout) as table:
-        X, corner = (read_long(table, layout), "") if layout.long else read_wide(table, layout)
+        X = read_long(table, layout) if layout.long else read_wide(table, layout)
+        told = X.origin or Origin()
         decimal = table.cells.decimal or "."
-        return replace(X, origin=Origin(corner, table.sep, decimal, tuple(table.notes)))
+        return replace(
+            X, origin=told._replace(sep=table.sep, decimal=decimal, notes=tuple(table.notes))
+        )
 
 
 def suffix_of(path: str | Path) -> str:
@@ -170,7 +188,7 @@ def _checked_suffix(path: Path, datasets: Iterable[str]) -> str:
         raise DataError(f"there is no such file, and no dataset of that name.{hint}")
     if not path.is_file():
         raise DataError("this is not a regular file; copy what it gives into one.")
-    suffix, known = suffix_of(path), [*_TABLES, *_ARRAYS]
+    suffix, known = suffix_of(path), [*_TABLES, *_ARRAYS, _ANNDATA]
     if suffix in _SPREADSHEETS:
         raise DataError(f"{suffix} is not read; save the sheet as .xlsx, or export it as CSV.")
     if suffix not in known:

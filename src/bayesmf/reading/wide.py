@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from array import array
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -12,6 +13,7 @@ import numpy as np
 
 from bayesmf._errors import DataError, nearest
 from bayesmf.data.observed import Array, ObservedMatrix
+from bayesmf.data.origin import Aside, Origin
 from bayesmf.reading.cells import Cell, Reading, text_of
 from bayesmf.reading.layout import Layout, option
 from bayesmf.reading.table import Table
@@ -41,12 +43,13 @@ def is_id(name: str) -> bool:
     return bool(found)
 
 
-def wide(table: Table, layout: Layout) -> tuple[ObservedMatrix, str]:
-    """The matrix, and what stands above its row labels."""
+def wide(table: Table, layout: Layout) -> ObservedMatrix:
+    """The matrix; its origin says what stands above its row labels, and what was left aside."""
     labels = "yes" if table.labelled else layout.labels
     start = 0 if labels == "no" else 1  # the first column is kept as text until all is read
     names = _column_names(table.header, start)
     kept = [j for j, name in enumerate(names) if name not in layout.drop]
+    texts: dict[int, list[Cell]] = {j: [] for j in range(len(names)) if names[j] in layout.drop}
     header, columns = ([side[j] for j in kept] for side in (table.header, names))
     if not header:
         raise DataError("drop leaves no column; name fewer.")
@@ -54,8 +57,8 @@ def wide(table: Table, layout: Layout) -> tuple[ObservedMatrix, str]:
     firsts: list[Cell] = []
     lines: list[int] = []
     values = array("d")
-    for cells in table:
-        cells = [cells[j] for j in kept] if len(kept) < len(cells) else cells
+    for whole in table:
+        cells = [whole[j] for j in kept] if texts else whole
         label = text_of(cells[0]) if start else None
         if label and label in layout.drop:
             dropped.add(label)
@@ -63,6 +66,8 @@ def wide(table: Table, layout: Layout) -> tuple[ObservedMatrix, str]:
         values.extend(table.numbers(cells[start:], columns[start:], label, len(values)))
         firsts.append(cells[0])
         lines.append(table.line)
+        for j, column in texts.items():
+            column.append(whole[j])
     _refuse_unknown(set(layout.drop) - dropped, [*header, *map(text_of, firsts)])
     if not firsts:
         raise DataError("there is no row below the column labels; add the values.")
@@ -94,7 +99,8 @@ def wide(table: Table, layout: Layout) -> tuple[ObservedMatrix, str]:
         )
     notes += _headless(header[start:], table)
     notes += table.cells.notes()
-    return _matrix(part), header[0] if start else ""
+    aside = _aside(table, names, texts, part, rows and _named(rows, lines))
+    return replace(_matrix(part), origin=Origin(header[0] if start else "", aside=aside))
 
 
 def _column_names(header: Sequence[str], start: int) -> list[str]:
@@ -174,11 +180,36 @@ def _tidied(part: Part, header: list[str], lines: list[int], notes: list[str]) -
     bare = np.array([not name for name in rows])
     if (empty := bare & ~seen.any(axis=1)).any():
         notes.append(f"Rows with neither a label nor a value were left out: {empty.sum()}.")
-    named = [name or f"line {line}" for name, line in zip(rows, lines, strict=True)]
+    named = _named(rows, lines)
     if (kept := bare & ~empty).any():
         first = next(name for name, k in zip(named, kept, strict=True) if k)
         notes.append(f"Rows without a label: {kept.sum()}; the first was called {first!r}.")
     return Part(layers[:, ~empty], [r for r, e in zip(named, empty, strict=True) if not e], cols)
+
+
+def _named(rows: list[str], lines: list[int]) -> list[str]:
+    """Labels of rows; those that have none are called by their place."""
+    return [name or f"line {line}" for name, line in zip(rows, lines, strict=True)]
+
+
+def _aside(
+    table: Table, names: list[str], texts: dict[int, list[Cell]], part: Part, rows: list[str]
+) -> tuple[Aside, ...]:
+    """Columns that were left out and hold text, with the places where they stood."""
+    found = []
+    for j, column in texts.items():
+        reader = table.cells.fresh()
+        try:
+            [reader.read(cell) for cell in column]
+            continue  # numbers, which would no longer fit what is filled in, such as a total
+        except ValueError:
+            pass
+        labels = rows or map(str, range(len(column)))
+        cells = dict(zip(reversed([*labels]), map(text_of, reversed(column)), strict=True))
+        after = set(names[j + 1 :]) - set(names[:j])
+        before = next((name for name in part.cols if name in after), None)
+        found.append(Aside(names[j], before, cells))
+    return tuple(found)
 
 
 def _unique(part: Part, how: str, notes: list[str]) -> Part:

@@ -36,6 +36,8 @@ class RankingRow:
     coverage: float | None = None  # share of held-out cells inside their 90 % interval
     status: str = ""  # one of STATUSES, or nothing
     folds: int | None = None
+    loo: float | None = None  # log density of a training cell given the others, by PSIS-LOO
+    loo_unreliable: float | None = None  # share of training cells whose k-hat is too large
 
 
 @dataclass(frozen=True)

@@ -100,6 +100,11 @@ def which_model(data: ReportData) -> Html | None:
             "density are better; a tie is too close to call. Coverage is the share of cells inside "
             "their 90 % intervals, and should be near 90 %. Choose a column head to sort by it."
         )
+        if any(row.loo is not None for row in data.ranking):
+            hint += (
+                " LOO density is that of training cells, each predicted by the others (PSIS-LOO); "
+                "where k-hat is too large for many of them, it is mostly too high."
+            )
         if any(row.status == "recommended" for row in data.ranking):
             hint += " The shaded band marks the recommended model; an arrow, one beyond the axis."
         present = [k for k in KINDS if k in data.kinds.values()]

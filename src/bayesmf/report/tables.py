@@ -90,6 +90,9 @@ def ranking(rows: Sequence[RankingRow]) -> Html:
         Column("Log density", lambda r: number(r.log_density, 4), lambda r: finite(r.log_density)),
         Column("Coverage", lambda r: percent(r.coverage, fixed=True), lambda r: finite(r.coverage)),
         Column("Folds", lambda r: whole(r.folds), lambda r: finite(r.folds)),
+        Column("LOO density", lambda r: number(r.loo, 4), lambda r: finite(r.loo)),
+        Column("k-hat too large", lambda r: percent(r.loo_unreliable, fixed=True),
+               lambda r: finite(r.loo_unreliable)),
     ]  # fmt: skip
     shown = [c for c in columns if c.by is None or any(c.by(row) not in (None, "") for row in rows)]
     return table("Models compared on held-out cells", shown, rows, marked="status")
