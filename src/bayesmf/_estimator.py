@@ -330,10 +330,11 @@ class Factorisation(Results):
     def _warn(self) -> None:
         """Warn where results should not be used; a run that is good enough says nothing."""
         if (empty := self._matrix.empty_cols).any():
-            names = [self._matrix.names()[1][j] for j in np.flatnonzero(empty)]
-            some = ", ".join(map(repr, names[:5])) + (", ..." if len(names) > 5 else "")
+            count, names = int(empty.sum()), self._matrix.names()[1]
+            some = ", ".join(repr(names[j]) for j in np.flatnonzero(empty)[:5])
+            some += ", ..." if count > 5 else ""
             warnings.warn(
-                f"Nothing is observed of {len(names)} columns: {some}; what fills them comes from "
+                f"Nothing is observed of {count} columns: {some}; what fills them comes from "
                 "the prior alone. Leave them out.",
                 DataWarning,
                 stacklevel=4,

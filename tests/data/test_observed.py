@@ -15,7 +15,7 @@ from hypothesis.extra import numpy as hnp
 
 from bayesmf import Poisson, baseline, sample
 from bayesmf._errors import BayesmfError, DataError, ModelError, nearest
-from bayesmf.data import observed
+from bayesmf.data import observed, views
 from bayesmf.data.observed import ObservedMatrix
 from bayesmf.data.offsets import fit_offsets
 
@@ -122,7 +122,7 @@ def test_views_agree(array):
     assert X.n_observed == seen.sum()
     assert X.density == seen.mean()
     assert (X.density == 1) == seen.all()
-    assert X.is_dense == (seen.mean() >= observed.DENSE_DENSITY)
+    assert X.is_dense == (seen.mean() >= views.DENSE_DENSITY)
     np.testing.assert_array_equal(X.empty_rows, ~seen.any(axis=1))
     np.testing.assert_array_equal(X.empty_cols, ~seen.any(axis=0))
     assert X.mean == pytest.approx(array[seen].mean())
@@ -145,7 +145,7 @@ def test_take(array, data):
 
 
 def test_dense_path_has_a_size_limit(monkeypatch):
-    monkeypatch.setattr(observed, "DENSE_CELLS", 5)
+    monkeypatch.setattr(views, "DENSE_CELLS", 5)
     assert not ObservedMatrix.of(np.ones((2, 3))).is_dense
     assert ObservedMatrix.of(np.ones((1, 5))).is_dense
 

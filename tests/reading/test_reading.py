@@ -13,7 +13,7 @@ from scipy import sparse
 
 from bayesmf import DataError, ModelError
 from bayesmf.datasets import CATALOGUE
-from bayesmf.reading import read, read_matrix, text
+from bayesmf.reading import progress, read_matrix, sheets, text
 
 VALUES = np.array([[1.5, np.nan, -3.0], [0.0, 2e-5, np.nan]])
 WIDE = ",a,b,c\nx,1.5,,-3\ny,0,2e-5,NA\n"
@@ -79,6 +79,7 @@ def test_stored_entries_of_sparse_files_are_observed(tmp_path, kind):
 def parquet(monkeypatch, tmp_path, frame, **options):
     """Read a frame as though it came from a Parquet file, for which pyarrow would be needed."""
     monkeypatch.setattr(pd, "read_parquet", lambda path: frame)
+    monkeypatch.setattr(sheets, "plain_triples", lambda path, layout: None)
     return read_matrix(write(tmp_path / "t.parquet", "any"), **options)
 
 
@@ -208,13 +209,15 @@ def test_a_table_without_any_label_column(tmp_path):
     )
 
 
-def test_large_files_are_announced(tmp_path, monkeypatch, capsys):
+def test_large_files_have_a_bar(tmp_path, monkeypatch, capsys):
     path = write(tmp_path / "t.csv", WIDE)
     check(read_matrix(path))
     assert capsys.readouterr() == ("", "")
-    monkeypatch.setattr(read, "LARGE", 10)
+    monkeypatch.setattr(progress, "LARGE", 10)
     check(read_matrix(path))
-    assert "t.csv has 0.0 GB, all of which will be read into memory" in capsys.readouterr().err
+    assert "t.csv: 100%" in capsys.readouterr().err
+    check(read_matrix(path, progress=False))
+    assert capsys.readouterr() == ("", "")
 
 
 def test_a_file_of_zeros_is_refused_at_once(tmp_path, capsys):
@@ -223,7 +226,7 @@ def test_a_file_of_zeros_is_refused_at_once(tmp_path, capsys):
         file.truncate(2_000_000_000)  # takes no room on the disk
     with pytest.raises(DataError, match="NUL"):
         read_matrix(path)
-    assert "has 2.0 GB" in capsys.readouterr().err
+    assert "2.00G" in capsys.readouterr().err  # of the bar
 
 
 # --- What is refused ----------------------------------------------------------------------------
@@ -350,7 +353,7 @@ def test_a_file_that_may_not_be_read(tmp_path, monkeypatch):
     def refused(path):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(text, "_opened", refused)
+    monkeypatch.setattr(text, "opened", refused)
     with pytest.raises(DataError, match=r"t\.csv cannot be read \(Permission denied\)"):
         read_matrix(write(tmp_path / "t.csv", WIDE))
 

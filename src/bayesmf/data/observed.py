@@ -1,75 +1,53 @@
-"""The observed entries of a matrix, laid out once for sweeps over its rows and its columns."""
+"""A matrix with missing entries: its two views, labels, and what else is known of it."""
 
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
-from decimal import Decimal
+from dataclasses import dataclass, replace
 from functools import cached_property
-from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from bayesmf._arguments import checked
-from bayesmf._errors import DataError, nearest
+from bayesmf._errors import DataError
 from bayesmf.data import frames
 from bayesmf.data.bounds import Bounds
+from bayesmf.data.inputs import (
+    Labels,
+    Names,
+    as_array,
+    as_floats,
+    as_labels,
+    as_positions,
+    cell_name,
+    checked_mask,
+    checked_shape,
+    coordinates,
+    dense_entries,
+    places,
+)
 from bayesmf.data.origin import Origin
+from bayesmf.data.views import (
+    Array,
+    BoolArray,
+    Entries,
+    FloatArray,
+    IntArray,
+    Shape,
+    View,
+    both_views,
+    lay_out,
+    refilled,
+    taken,
+    transposed,
+)
 
 if TYPE_CHECKING:
     from bayesmf.data.features import Features
 
-Array: TypeAlias = npt.NDArray[Any]
-BoolArray: TypeAlias = npt.NDArray[np.bool_]
-FloatArray: TypeAlias = npt.NDArray[np.float64]
-IntArray: TypeAlias = npt.NDArray[np.int64]
-Labels: TypeAlias = npt.NDArray[np.object_] | None
-Names: TypeAlias = tuple[Labels, Labels]
-Shape: TypeAlias = tuple[int, int]
-
-# At this density a product over whole rows costs no more than gathering the observed entries.
-DENSE_DENSITY = 0.4
-# Beyond this many cells the dense copies, two in each view, would fill the memory.
-DENSE_CELLS = 20_000_000
 LARGEST = 1e100  # entries beyond which squares, and their products, leave the range of doubles
-_ABSENT = {"NoneType", "NAType"}  # types of missing values, by name: pandas is not imported
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class View:
-    """The observed entries as seen from one side, row after row."""
-
-    indptr: IntArray  # row i owns the entries indptr[i]:indptr[i + 1]
-    indices: npt.NDArray[np.int32]  # positions on the other side, increasing within a row
-    # In the view's own order: a permutation into the other view's would take as many bytes, and
-    # make half-sweeps jump through memory.
-    values: FloatArray
-    filled: FloatArray | None  # the whole matrix, 0 at missing cells; None off the dense path
-    mask: FloatArray | None  # 1 at observed cells and 0 elsewhere; None off the dense path
-    cache: dict[Any, Any] = field(default_factory=dict, repr=False)  # what follows from the cells
-
-    @property
-    def n(self) -> int:
-        """Number of rows of this view."""
-        return self.indptr.size - 1
-
-    @property
-    def counts(self) -> IntArray:
-        """Number of observed entries in each row of this view."""
-        return np.diff(self.indptr)
-
-
-def _refilled(view: View, values: FloatArray) -> View:
-    """A view of the same cells with other values, in its own order."""
-    filled = None
-    if view.filled is not None:
-        filled = np.zeros_like(view.filled)
-        filled[np.repeat(np.arange(view.n), view.counts), view.indices] = values
-    return replace(view, values=values, filled=filled)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -142,16 +120,18 @@ class ObservedMatrix:
             own = frames.labels(X)
             row_labels = own[0] if row_labels is None else row_labels
             col_labels = own[1] if col_labels is None else col_labels
-        source: Any = X.tocoo() if is_sparse else _array(X)  # COO leaves duplicates apart
-        shape = _checked_shape(source.shape)
-        names = _labels(row_labels, shape[0], "row"), _labels(col_labels, shape[1], "column")
+        # COO leaves duplicates apart.
+        source: Any = coordinates(X) if is_sparse else as_array(X)
+        shape = checked_shape(source.shape)
+        names = as_labels(row_labels, shape[0], "row"), as_labels(col_labels, shape[1], "column")
         if is_sparse:
-            return _assemble(source.row, source.col, source.data, shape, names)
-        kept = ~np.isnan(source) if source.dtype.kind == "f" else np.ones(shape, dtype=bool)
-        if mask is not None:
-            kept = _checked_mask(mask, X, shape)
-        i, j = np.nonzero(kept)
-        return _assemble(i, j, source[kept], shape, names, strict=mask is not None)
+            values = as_floats(source.data, source.row, source.col, names)
+            blocks = [places(source.row, source.col, values)]
+            del source, values
+            return cls.of_entries(blocks, shape, names)
+        flags = None if mask is None else checked_mask(mask, X, shape)
+        blocks = list(dense_entries(source, flags, names))
+        return cls.of_entries(blocks, shape, names, strict=mask is not None)
 
     @classmethod
     @checked
@@ -182,14 +162,27 @@ class ObservedMatrix:
         >>> X.row_labels.tolist(), X.shape
         (['b', 'a'], (2, 3))
         """
-        limits = (None, None) if shape is None else _checked_shape(shape)
-        i, n, row_names = _positions(rows, limits[0], row_labels, "row")
-        j, m, col_names = _positions(cols, limits[1], col_labels, "column")
-        x = _array(values).ravel()
+        limits = (None, None) if shape is None else checked_shape(shape)
+        i, n, row_names = as_positions(rows, limits[0], row_labels, "row")
+        j, m, col_names = as_positions(cols, limits[1], col_labels, "column")
+        x = as_array(values).ravel()
         sizes = i.size, j.size, x.size
         if len(set(sizes)) > 1:
             raise DataError(f"rows, cols and values have different lengths {sizes}; match them.")
-        return _assemble(i, j, x, _checked_shape((n, m)), (row_names, col_names))
+        names, shape = (row_names, col_names), checked_shape((n, m))
+        blocks = [places(i, j, as_floats(x, i, j, names))]
+        return cls.of_entries(blocks, shape, names)
+
+    @classmethod
+    def of_entries(
+        cls, blocks: list[Entries], shape: Shape, names: Names = (None, None), strict: bool = False
+    ) -> ObservedMatrix:
+        """Return the matrix of entries in blocks, in any order, which are taken out of the list.
+
+        Missing ones are left out, or refused if ``strict``.
+        """
+        views = lay_out(blocks, shape, lambda i, j: cell_name(i, j, names), strict)
+        return cls(shape, *views, *names)
 
     @property
     def n_observed(self) -> int:
@@ -238,9 +231,11 @@ class ObservedMatrix:
     def column_order(self) -> Array:
         """Positions in row order of the entries in column order (N,), worked out once."""
         if "from rows" not in self.cols.cache:
-            order = np.argsort(self.rows.indices, kind="stable")
-            kind = np.min_scalar_type(max(order.size, 2**16))
-            self.cols.cache["from rows"] = order.astype(kind)
+            kind = np.min_scalar_type(max(self.n_observed, 2**16))
+            order = np.arange(self.n_observed, dtype=kind)
+            self.cols.cache["from rows"] = transposed(
+                replace(self.rows, values=order), self.shape
+            ).values
         return self.cols.cache["from rows"]
 
     def transpose(self) -> ObservedMatrix:
@@ -258,8 +253,7 @@ class ObservedMatrix:
 
     def triples(self) -> tuple[IntArray, IntArray, FloatArray]:
         """Return fresh arrays of the rows, columns and values of the entries, in row order."""
-        rows = np.repeat(np.arange(self.shape[0]), self.rows.counts)
-        return rows, self.rows.indices.astype(np.int64), self.rows.values.copy()
+        return self.rows.owners, self.rows.indices.astype(np.int64), self.rows.values.copy()
 
     def to_array(self) -> FloatArray:
         """Return the matrix as an array with NaN at the missing cells."""
@@ -292,8 +286,8 @@ class ObservedMatrix:
             kept[chosen if chosen.size else []] = True
         except IndexError:
             raise DataError(f"selected has positions outside 0 to {kept.size - 1}.") from None
-        rows, cols, values = (part[kept] for part in self.triples())
-        part = _assemble(rows, cols, values, self.shape, (self.row_labels, self.col_labels))
+        views = both_views(taken(self.rows, kept), self.shape)
+        part = ObservedMatrix(self.shape, *views, self.row_labels, self.col_labels)
         return replace(
             part,
             errors=None if self.errors is None else self.errors[kept],
@@ -319,27 +313,29 @@ class ObservedMatrix:
             np.arange(n)[slice(None) if some is None else np.asarray(some)]
             for n, some in zip(self.shape, (rows, cols), strict=True)
         ]
-        places = []
+        new = []
         for n, some in zip(self.shape, chosen, strict=True):
             place = np.full(n, -1)
             place[some] = np.arange(some.size)
-            places.append(place)
+            new.append(place)
         i, j, values = self.triples()
-        kept = np.flatnonzero((places[0][i] >= 0) & (places[1][j] >= 0))
-        i, j = places[0][i[kept]], places[1][j[kept]]
+        kept = np.flatnonzero((new[0][i] >= 0) & (new[1][j] >= 0))
+        i, j = new[0][i[kept]], new[1][j[kept]]
         order = np.lexsort((j, i))
         kept, i, j = kept[order], i[order], j[order]
         names = [
             None if labels is None else labels[some]
             for labels, some in zip((self.row_labels, self.col_labels), chosen, strict=True)
         ]
-        shape = _checked_shape((chosen[0].size, chosen[1].size))
+        shape = checked_shape((chosen[0].size, chosen[1].size))
         features = [
             known if known is None or some is None else known.take(some)
             for known, some in ((self.row_features, rows), (self.col_features, cols))
         ]
         return replace(
-            _assemble(i, j, values[kept], shape, (names[0], names[1])),
+            ObservedMatrix.of_entries(
+                [places(i, j, values[kept])], shape, (names[0], names[1])
+            ),
             errors=None if self.errors is None else self.errors[kept],
             bounds=None if self.bounds is None else self.bounds.take(kept),
             origin=self.origin, row_features=features[0], col_features=features[1],
@@ -398,7 +394,7 @@ class ObservedMatrix:
 
         Errors and intervals stay as they are.
         """
-        mine = _refilled(self.rows, values), _refilled(self.cols, values[self.column_order])
+        mine = refilled(self.rows, values), refilled(self.cols, values[self.column_order])
         return replace(self, rows=mine[0], cols=mine[1])
 
     @checked
@@ -448,7 +444,7 @@ class ObservedMatrix:
 
     def cell_name(self, i: int, j: int) -> str:
         """Return how messages call a cell: by its labels, or else by its position."""
-        return _cell(i, j, (self.row_labels, self.col_labels))
+        return cell_name(i, j, (self.row_labels, self.col_labels))
 
     def names(self) -> tuple[list[str], list[str]]:
         """Return labels of rows and columns as texts; positions where there are none."""
@@ -465,7 +461,9 @@ class ObservedMatrix:
 
     def check_range(self) -> None:
         """Raise a DataError if there is an entry whose square is too large."""
-        if (large := np.abs(self.rows.values) > LARGEST).any():
+        values = self.rows.values
+        if max(values.max(initial=0.0), -values.min(initial=0.0)) > LARGEST:
+            large = np.abs(values) > LARGEST
             i, j, value = (part[large][0] for part in self.triples())
             raise DataError(
                 f"{self.cell_name(i, j)} is {value:g}, too large to compute with; divide all "
@@ -485,7 +483,7 @@ class ObservedMatrix:
         arrays += [] if self.errors is None else [self.errors]
         arrays += [] if self.bounds is None else [self.bounds.low, self.bounds.high]
         for array in arrays:
-            digest.update(np.ascontiguousarray(array).tobytes())
+            digest.update(np.ascontiguousarray(array).data)
         if not features:
             return digest.hexdigest()
         for side, known in (("rows", self.row_features), ("cols", self.col_features)):
@@ -501,159 +499,3 @@ class ObservedMatrix:
 
 
 _TRANSPOSED: dict[str | None, str] = {"rows": "cols", "cols": "rows"}
-
-
-def _assemble(
-    rows: Array, cols: Array, raw: Array, shape: Shape, names: Names, strict: bool = False
-) -> ObservedMatrix:
-    """Check and sort entries in any order, drop missing ones unless strict, lay out both views."""
-    n, m = shape
-    values = _floats(raw, rows, cols, names)
-    key = rows.astype(np.int64) * m + cols
-    if not (key[1:] > key[:-1]).all():
-        order = np.argsort(key)
-        key, values = key[order], values[order]
-
-    def refuse(bad: BoolArray, why: str) -> None:
-        if bad.any():
-            i, j = divmod(int(key[bad.argmax()]), m)
-            raise DataError(f"{_cell(i, j, names)} {why}.")
-
-    refuse(key[1:] == key[:-1], "occurs more than once; keep one entry or combine them")
-    refuse(np.isinf(values), "is infinite; use NaN for a missing entry")
-    seen = ~np.isnan(values)
-    if strict:
-        refuse(~seen, "is missing though mask is True there; set mask to False")
-    key, values = key[seen], values[seen]
-    dense = key.size >= DENSE_DENSITY * (n * m) and n * m <= DENSE_CELLS
-    i, j = np.divmod(key, m)
-    # Up to 16 bits NumPy's stable sort is a radix sort, which takes linear time.
-    order = np.argsort(j.astype(np.min_scalar_type(m)), kind="stable")
-    by_row = _view(i, j, values, shape, dense)
-    by_column = _view(j[order], i[order], values[order], (m, n), dense)
-    return ObservedMatrix(shape, by_row, by_column, *names)
-
-
-def _view(i: IntArray, j: IntArray, values: FloatArray, shape: Shape, dense: bool) -> View:
-    indptr = np.append(0, np.bincount(i, minlength=shape[0]).cumsum())
-    filled = mask = None
-    if dense:
-        filled, mask = np.zeros(shape), np.zeros(shape)
-        filled[i, j], mask[i, j] = values, 1.0
-    return View(indptr, j.astype(np.int32), values, filled, mask)
-
-
-def _array(X: Any) -> Array:
-    """Return an array of floats or of anything that `_floats` can sort out."""
-    if frames.is_frame(X) and not frames.has_index(X):
-        return frames.numbers(X)
-    if frames.has_index(X):
-        if all(dtype.kind in "biuf" for dtype in X.dtypes):
-            return X.to_numpy(dtype=np.float64, na_value=np.nan)
-        return X.to_numpy(dtype=object)
-    if isinstance(X, np.ma.MaskedArray):
-        kind, hole = (np.float64, np.nan) if X.dtype.kind in "biuf" else (object, None)
-        return np.ma.filled(X.astype(kind), hole)
-    try:
-        array = np.asarray(X)
-    except ValueError:
-        raise DataError("The rows of the matrix differ in length; make them equal.") from None
-    # One text in a list turns every number into text; as objects they stay what they are.
-    is_text = array.dtype.kind in "US" and not isinstance(X, np.ndarray)
-    return np.array(X, dtype=object) if is_text else array
-
-
-def _floats(raw: Array, rows: Array, cols: Array, names: Names) -> FloatArray:
-    """Return the values of the cells at `rows` and `cols` as new floats, None and NA as NaN."""
-    if raw.dtype.kind in "biuf":
-        return raw.astype(np.float64)
-    if raw.dtype.kind not in "OUS":
-        raise DataError(f"The values must be real numbers, not {raw.dtype}; convert them first.")
-    items = raw.tolist()
-    kinds = set(map(type, items))
-    absent = tuple(kind for kind in kinds if kind.__name__ in _ABSENT)
-    if bad := {kind for kind in kinds if not issubclass(kind, (Real, Decimal, np.bool_, *absent))}:
-        k = next(k for k, item in enumerate(items) if type(item) in bad)
-        what = f"{_cell(rows[k], cols[k], names)} holds {items[k]!r}, which is not a real number"
-        raise DataError(f"{what}; convert it, or use NaN for a missing entry.")
-    return np.array([np.nan if type(v) in absent else v for v in items], dtype=np.float64)
-
-
-def _positions(keys: Any, n: int | None, labels: Any, side: str) -> tuple[IntArray, int, Labels]:
-    """Return the positions that one side of the triples names, its length, and its labels."""
-    names = _labels(labels, n, side)
-    items = _items(keys)
-    kinds = set(map(type, items))
-    # Floats are refused: taken for labels, positions would end up in order of appearance.
-    if bad := {t for t in kinds if t.__name__ in _ABSENT or issubclass(t, (float, np.floating))}:
-        k = next(k for k, item in enumerate(items) if type(item) in bad)
-        raise DataError(f"The {side} of triple {k} is {items[k]!r}; use an integer or a label.")
-    if not all(issubclass(kind, Integral) for kind in kinds):
-        known = dict.fromkeys(items) if names is None else names
-        table = {label: k for k, label in enumerate(known)}
-        if unknown := [item for item in dict.fromkeys(items) if item not in table]:
-            hint = nearest(str(unknown[0]), map(str, table))
-            raise DataError(f"{side} {unknown[0]!r} is not among the {side} labels.{hint}")
-        names, items = _labels(table, n, side), list(map(table.__getitem__, items))
-    positions = np.array(items, dtype=np.int64)
-    if n is None:
-        n = int(positions.max(initial=-1)) + 1 if names is None else names.size
-    if (outside := (positions < 0) | (positions >= n)).any():
-        stray = positions[outside.argmax()]
-        raise DataError(f"{side} {stray} is outside 0 to {n - 1}; correct it, or the shape.")
-    return positions, n, names
-
-
-def _labels(labels: Any, n: int | None, side: str) -> Labels:
-    if labels is None:
-        return None
-    array = np.fromiter(_items(labels), dtype=object)
-    if n is not None and array.size != n:
-        raise DataError(f"There are {array.size} {side} labels for {n} {side}s; give one for each.")
-    if again := [label for label, times in Counter(array).items() if times > 1]:
-        raise DataError(f"{side} label {again[0]!r} occurs more than once; make labels unique.")
-    return array
-
-
-def _items(sequence: Any) -> list[Any]:
-    if not isinstance(sequence, Iterable):
-        raise DataError(f"Rows and columns are given as sequences, not as {sequence!r}.")
-    if not hasattr(sequence, "dtype"):
-        sequence = list(sequence)
-        if bad := [kind.__name__ for kind in set(map(type, sequence)) if kind.__hash__ is None]:
-            raise DataError(f"A {bad[0]} names no row or column; use an integer or a label.")
-    # Python objects read better in messages than NumPy scalars, but dates would turn to integers.
-    if isinstance(sequence, np.ndarray) and sequence.dtype.kind not in "mM":
-        return sequence.ravel().tolist()
-    return list(sequence)
-
-
-def _checked_mask(mask: Any, X: Any, shape: Shape) -> BoolArray:
-    flags = _array(mask)
-    if flags.shape != shape:
-        raise DataError(f"mask has shape {flags.shape} but X has {shape}; they must be equal.")
-    if flags.dtype.kind not in "biuf" or not ((flags == 0) | (flags == 1)).all():
-        raise DataError("mask must be boolean (or 0 and 1), True where a cell is observed.")
-    if (
-        frames.has_index(mask)
-        and frames.has_index(X)
-        and not all(map(np.array_equal, mask.axes, X.axes))
-    ):
-        raise DataError("mask and X have different labels; reindex mask like X.")
-    return flags.astype(bool)
-
-
-def _checked_shape(shape: tuple[int, ...]) -> Shape:
-    if 0 in shape:
-        raise DataError(f"The matrix is empty: its shape is {shape}; it needs rows and columns.")
-    if len(shape) != 2:
-        raise DataError(f"The matrix must have 2 dimensions, not {len(shape)}; reshape it.")
-    if min(shape) < 0 or max(shape) > np.iinfo(np.int32).max:
-        raise DataError(f"The shape {shape} is out of range; number the rows and columns from 0.")
-    return int(shape[0]), int(shape[1])
-
-
-def _cell(i: int, j: int, names: Names) -> str:
-    row = i if names[0] is None else repr(names[0][i])
-    column = j if names[1] is None else repr(names[1][j])
-    return f"row {row}, column {column}"

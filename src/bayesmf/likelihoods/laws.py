@@ -54,7 +54,8 @@ class Law(ABC):
     def quantiles(self, levels: Sequence[float], times: int, seed: Sequence[int]) -> Array:
         """Quantiles (levels, n) of the mixture over the draws."""
         method: Any = "inverted_cdf" if self.discrete else "linear"
-        return np.quantile(self.replicates(times, seed), levels, axis=0, method=method)
+        values = np.ascontiguousarray(self.replicates(times, seed).T)  # of a cell side by side
+        return np.quantile(values, levels, axis=1, method=method)
 
     def probabilities(self) -> Array:
         """Probabilities of the categories, (C, D, n), where cells have such."""

@@ -21,6 +21,7 @@ from bayesmf.sampler.state import State
 from bayesmf.streams import Array
 
 if TYPE_CHECKING:
+    from bayesmf.posterior.blocks import Top
     from bayesmf.posterior.diagnostics import Summary
     from bayesmf.posterior.feature_weights import FeatureWeights
     from bayesmf.posterior.loo import LeaveOneOut
@@ -104,7 +105,7 @@ class Posterior:
         ----------
         rows, cols
             Positions of the cells, two arrays of one length; all cells (or all that were requested
-            from `sample`) if left out.
+            from `sample`) if left out. Cells that were not requested need the draws of U and V.
         method
             "mean" is the posterior mean of U V^T. "product_of_means" multiplies the posterior means
             of U and V, chain by chain, as the study did; it is not a posterior mean.
@@ -167,6 +168,64 @@ class Posterior:
         from bayesmf.posterior.predictive import Predictive
 
         return Predictive.of(self).completions(m)
+
+    @checked
+    def top(self, n: int = 10, rows: Any = None, X: Any = None) -> Top:
+        """The n columns with the largest posterior means of each row; needs the draws of U and V.
+
+        Rows are worked on some at a time, so that no array of the size of the matrix is made.
+
+        Parameters
+        ----------
+        n
+            Columns per row.
+        rows
+            Positions of the rows (R,); all by default.
+        X
+            The data: entries that were observed are then left out.
+
+        Returns
+        -------
+        Top
+            ``cols`` (R, n), positions, and ``mean`` (R, n), largest first.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from bayesmf import sample
+        >>> X = np.random.default_rng(0).normal(size=(20, 10))
+        >>> posterior = sample(X, "GGG", 2, draws=50, keep=("U", "V"), random_state=0)
+        >>> posterior.top(3, rows=[0, 7]).cols.shape
+        (2, 3)
+        """
+        from bayesmf.posterior.blocks import top
+
+        return top(self, n, rows, None if X is None else ObservedMatrix.of(X))
+
+    @checked
+    def to_parquet(self, path: str | Path, rows: Any = None, X: Any = None) -> int:
+        """Write mean and deviation of U V^T to a Parquet file, a line for each cell.
+
+        Rows are worked on some at a time, from the draws of U and V, so the file may be larger than
+        memory. Needs pyarrow (``pip install 'bayesmf[parquet]'``).
+
+        Parameters
+        ----------
+        path
+            The file, which is written whole or not at all.
+        rows
+            Positions of the rows whose cells are written; all by default.
+        X
+            The data: entries that were observed are then left out.
+
+        Returns
+        -------
+        int
+            Number of lines: columns ``row``, ``column`` (labels, or positions), ``mean``, ``sd``.
+        """
+        from bayesmf.posterior.blocks import to_parquet
+
+        return to_parquet(self, path, rows, None if X is None else ObservedMatrix.of(X))
 
     def more_draws(
         self, X: Any, draws: int, *, n_jobs: int | None = None, progress: bool = False
@@ -458,9 +517,13 @@ class Posterior:
         try:
             return values[[known[p] for p in zip(*(w.tolist() for w in where), strict=True)]]
         except KeyError as missing:
+            if {"U", "V"} <= set(self.draws):
+                from bayesmf.posterior.blocks import cell_moments
+
+                return cell_moments(self, *where)[0 if values is self.mean else 1]
             raise DataError(
                 f"The cell (row, column) = {missing.args[0]} was not among the cells requested "
-                "from sample; add it to cells, or leave cells out."
+                "from sample; add it to cells, or keep the draws: keep=('U', 'V')."
             ) from None
 
     def _product_of_means(self, where: tuple[Array, Array] | None) -> Array:

@@ -104,13 +104,14 @@ class Predictive:
         if weights is not None and self.units is not None and cells is not None:
             weights = weights * self.units.size(cells) ** 2
         if cells is not None:
-            step = max(1, _NUMBERS // (D * self.U.shape[2]))
+            step = max(1, _NUMBERS // max(D * self.U.shape[2], _VALUES))
             for a in range(0, len(cells[0]), step):
                 some = cells[0][a : a + step], cells[1][a : a + step]
                 given = None if weights is None else weights[a : a + step]
                 yield self.law(self.means(some), some, given)
             return
-        step, width = max(1, _NUMBERS // (D * J)), max(1, min(J, _NUMBERS // D))
+        most = max(1, _NUMBERS // max(D, _VALUES))  # quantiles take so many values of each cell
+        step, width = max(1, most // J), min(J, most)
         for a, b in product(range(0, I, step), range(0, J, width)):  # a long row is cut
             means = self.U[:, a : a + step] @ self.V[:, b : b + width].transpose(0, 2, 1)
             n, m = means.shape[1:]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,7 +12,8 @@ import numpy as np
 
 from bayesmf import _threads
 from bayesmf._arguments import checked
-from bayesmf._errors import ModelError, nearest
+from bayesmf._errors import DataError, ModelError, nearest
+from bayesmf._sizes import check_memory
 from bayesmf.data.cells import cell_arrays
 from bayesmf.data.observed import ObservedMatrix
 from bayesmf.model.biases import Biases
@@ -98,7 +100,9 @@ def sample(
     scale_move
         Whether sweeps include the exact move of the factors' scales.
     cells
-        Two arrays (rows, cols): keep moments of these cells only, instead of the whole matrix.
+        Two arrays (rows, cols): keep moments of these cells only, instead of the whole matrix,
+        which a large one needs. With a third array, or as a matrix of the shape of X, what these
+        cells hold, left out of X: progress then tells the error of their predictions so far.
     keep
         Variables whose draws to keep: "all", or names such as "U", "V", "relevance", "rows.eta".
     random_state
@@ -136,6 +140,7 @@ def sample(
     problem = Problem.of(
         X, model, n_components, scale_move=scale_move, threads=max(1, threads // workers)
     )
+    wanted, held_out = _cells(cells, problem)
     starts = _starts(init, problem, chains)
     words = known_seed(store) if store is not None and random_state is None else None
     if isinstance(init, Posterior):
@@ -143,14 +148,57 @@ def sample(
     seed = np.random.SeedSequence(words or seed_words(random_state).tolist())
     plan = Plan(
         problem, draws, burn_in, thin, init, starts, seed,
-        None if cells is None else cell_arrays(cells, problem.X.shape),
-        _kept_names(problem, keep), chains, X.fingerprint(features=False),
+        wanted, _kept_names(problem, keep), chains, X.fingerprint(features=False), held_out,
     )  # fmt: skip
     shapes = plan.shapes()
+    _check_memory(plan, store is None)
     memory = Memory(shapes) if store is None else Folder(store, plan.record(), shapes)
     with memory.opened(), sweeps_on(problem, dask) as step:
         plan = plan._replace(step=step)
         return _gather(plan, memory, run_chains(plan, memory, workers, progress))
+
+
+def _cells(cells: Any, problem: Problem) -> tuple[tuple[Array, Array] | None, Array | None]:
+    """The cells whose moments are kept, None for all, and what they hold, if that is known."""
+    if cells is None:
+        return None, None
+    if hasattr(cells, "shape") or isinstance(cells, ObservedMatrix):
+        matrix = ObservedMatrix.of(cells)
+        if matrix.shape != problem.X.shape:
+            raise DataError(f"cells: the shape {matrix.shape} is not that of X, {problem.X.shape}.")
+        cells = matrix.triples()
+    if len(cells) != 3:
+        return cell_arrays(cells, problem.X.shape), None
+    if problem.model.likelihood.latent:
+        raise ModelError(
+            f"cells: values are for models whose U V^T is what cells hold, not for "
+            f"{problem.model.name}; give (rows, cols)."
+        )
+    where = cell_arrays(cells[:2], problem.X.shape)
+    values = _numbers(cells[2])
+    if values.shape != where[0].shape or not np.isfinite(values).all():
+        raise DataError(f"cells: there must be a number for each of the {where[0].size} cells.")
+    return where, values
+
+
+def _numbers(values: Any) -> Array:
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise DataError("cells: their values must be numbers.") from None
+
+
+def _check_memory(plan: Plan, draws_too: bool) -> None:
+    """Refuse what cannot fit into memory: moments of all cells, and kept draws without a store."""
+    I, J = plan.problem.X.shape  # noqa: E741
+    cells = 0 if plan.cells is not None else 16 * I * J * plan.chains
+    check_memory(
+        cells, f"means and variances of all {I} x {J} cells in {plan.chains} chains",
+        "ask for the cells that you need: cells=(rows, cols)",
+    )  # fmt: skip
+    if draws_too:
+        kept = sum(8 * math.prod(shape) for shape in plan.shapes().values())
+        check_memory(kept, f"kept draws of {', '.join(plan.keep)}", "name a folder for them: store")
 
 
 def run_on(

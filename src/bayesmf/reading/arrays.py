@@ -17,6 +17,8 @@ import numpy as np
 from bayesmf import _sizes
 from bayesmf._errors import DataError
 from bayesmf.data.observed import ObservedMatrix
+from bayesmf.reading import archives
+from bayesmf.reading.progress import opened
 
 LONGEST = 200_000_000  # rows and columns together, beyond which a header must be wrong
 _OBJECTS = "Python objects, which may run code and are never loaded; save numbers instead."
@@ -48,25 +50,34 @@ def read_npy(path: Path) -> ObservedMatrix:
     """A dense array, NaN where missing."""
 
     def read() -> Any:
-        with open(path, "rb") as file:
+        with opened(path) as file:
             return np.lib.format.read_array(file, allow_pickle=False)
 
     return ObservedMatrix.of(loaded("a .npy file", read))
 
 
 def read_npz(path: Path) -> ObservedMatrix:
-    """The only array of an archive, or a sparse one."""
-    from scipy import sparse
+    """The only array of an archive, three of triples, or a sparse one."""
 
     def read() -> Any:
         if not zipfile.is_zipfile(path):
             raise ValueError("no zip archive")
-        with np.load(path, allow_pickle=False) as file:
-            names = file.files
+        with opened(path) as file, zipfile.ZipFile(file) as archive:
+            names = [name.removesuffix(".npy") for name in archive.namelist()]
+            if archives.TRIPLES <= set(names) <= archives.TRIPLES | {"shape"}:
+                return archives.read_triples(archive)
+            if kind := archives.known_kind(archive):
+                return archives.read_sparse(archive, kind)
             if len(names) == 1:
-                return np.asarray(file[names[0]])
-            if not {"format", "shape"} <= set(names):
-                raise DataError(f"it has {len(names)} arrays {names[:8]}; save one alone.")
+                with archive.open(archive.namelist()[0]) as only:
+                    return np.lib.format.read_array(only, allow_pickle=False)
+        if not {"format", "shape"} <= set(names):
+            raise DataError(
+                f"it has {len(names)} arrays {names[:8]}; save one alone, or triples: rows, cols "
+                "and values."
+            )
+        from scipy import sparse
+
         matrix = sparse.load_npz(path)
         if hasattr(matrix, "check_format"):  # indices that lead elsewhere could crash SciPy
             matrix.check_format(full_check=True)

@@ -265,6 +265,14 @@ def text_of(cell: Cell) -> str:
     return str(int(cell)) if float(cell).is_integer() else str(cell)
 
 
+def texts_of(cells: Sequence[Cell]) -> list[str]:
+    """Cells as labels."""
+    try:
+        return list(map(str.strip, cells))  # type: ignore[arg-type]
+    except TypeError:  # there are numbers
+        return [text_of(cell) for cell in cells]
+
+
 def _times(counts: dict[str, int]) -> str:
     return ", ".join(f"{code!r} ({n})" for code, n in counts.items())
 

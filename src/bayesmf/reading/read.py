@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -17,10 +16,10 @@ from bayesmf.data.origin import Origin
 from bayesmf.reading import arrays, sheets, text
 from bayesmf.reading.layout import ALL, Layout
 from bayesmf.reading.long import long as read_long
+from bayesmf.reading.progress import showing
 from bayesmf.reading.table import Table
 from bayesmf.reading.wide import wide as read_wide
 
-LARGE = 2_000_000_000  # bytes from which on a file is announced before it is read
 _PACKABLE = {*text.SEPARATOR_OF, ".mtx"}  # may be followed by .gz
 _ARRAYS: dict[str, Callable[[Path], ObservedMatrix]] = {
     ".mtx": arrays.read_mtx, ".npy": arrays.read_npy, ".npz": arrays.read_npz,
@@ -57,6 +56,7 @@ def read_matrix(
     missing: str | float | Iterable[Any] = (),
     drop: str | Iterable[str] = (),
     duplicates: str = "error",
+    progress: bool | None = None,
 ) -> ObservedMatrix:
     r"""Read a matrix from a file, or load a known dataset.
 
@@ -68,9 +68,10 @@ def read_matrix(
         Name of a dataset (`bayesmf.datasets.CATALOGUE`), or path of a file. Its ending tells what
         it is: .csv, .tsv and .txt (tables of text) and .mtx (MatrixMarket), each also with .gz;
         .xlsx and .xlsm (Excel; needs openpyxl); .parquet (needs pyarrow); .npy (a dense array);
-        .npz (one array, or what `scipy.sparse.save_npz` wrote); .h5ad (AnnData; needs anndata). In
-        other sparse files the stored entries are the observed ones. The first row of a table names
-        its columns. Empty cells, NA, NaN, N/A, #N/A, null, None, ND, n.a., -
+        .npz (one array; what `scipy.sparse.save_npz` wrote; or triples, arrays named ``rows``,
+        ``cols`` and ``values``, with ``shape`` if need be); .h5ad (AnnData; needs anndata). In other
+        sparse files the stored entries are the observed ones. The first row of a table names its
+        columns. Empty cells, NA, NaN, N/A, #N/A, null, None, ND, n.a., -
         and the like are missing, in capitals or not; 1,234 and 5% are numbers; >8, >=8 and 8+ are
         values that lie at 8 or above, <0.05 and <=0.05 the other way round, and [2, 4] is one
         between the two; a model of normal noise reads them as such.
@@ -104,6 +105,8 @@ def read_matrix(
         among them are kept aside, ``X.origin.aside``; `bayesmf fit` writes them back.
     duplicates
         What to do with rows, columns or entries of the same label: "error", "mean" or "first".
+    progress
+        Whether to show a bar on standard error; by default for files of 200 MB and more.
 
     Returns
     -------
@@ -140,8 +143,8 @@ def read_matrix(
     try:
         suffix = _checked_suffix(path, CATALOGUE)
         layout.refuse(options_for(path), path)
-        _announce(path)
-        X = _read(path, suffix, layout)
+        with showing(path, progress):
+            X = _read(path, suffix, layout)
         X.check_entries()
         X.check_range()
     except DataError as error:
@@ -163,6 +166,8 @@ def _read(path: Path, suffix: str, layout: Layout) -> ObservedMatrix:
         return from_anndata(path, layout.layer)
     if suffix in _ARRAYS:
         return _ARRAYS[suffix](path)
+    if suffix == ".parquet" and (found := sheets.plain_triples(path, layout)) is not None:
+        return replace(found, origin=Origin())
     with _TABLES[suffix](path, layout) as table:
         X = read_long(table, layout) if layout.long else read_wide(table, layout)
         told = X.origin or Origin()
@@ -197,9 +202,3 @@ def _checked_suffix(path: Path, datasets: Iterable[str]) -> str:
     if path.stat().st_size == 0:
         raise DataError("the file is empty.")
     return suffix
-
-
-def _announce(path: Path) -> None:
-    if (size := path.stat().st_size) >= LARGE:
-        what = f"{path} has {size / 1e9:.1f} GB, all of which will be read into memory."
-        print(f"bayesmf: {what}", file=sys.stderr)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from numbers import Real
@@ -11,12 +11,17 @@ from pathlib import Path
 from typing import Any
 
 from bayesmf._errors import DataError, ModelError, nearest
+from bayesmf.data.observed import Array, ObservedMatrix
 from bayesmf.reading.arrays import loaded
+from bayesmf.reading.blocks import Numbering, Triples
 from bayesmf.reading.cells import Cell
 from bayesmf.reading.layout import Layout, option
+from bayesmf.reading.long import matrix_of
+from bayesmf.reading.progress import opened
 from bayesmf.reading.table import Row, Table
 
 EXCEL = (".xlsx", ".xlsm")
+_BATCH = 500_000  # rows of a Parquet file that are read at once
 
 
 @contextmanager
@@ -106,6 +111,60 @@ def open_parquet(path: Path, layout: Layout) -> Iterator[Table]:
             yield number, [_cell(value) for value in row]
 
     yield Table(rows(), layout, typed=True, labelled=named)
+
+
+def plain_triples(path: Path, layout: Layout) -> ObservedMatrix | None:
+    """The matrix of three columns of a Parquet file, block by block.
+
+    None where a careful look is needed: labels that are neither texts nor whole numbers, or are
+    missing, values that are no numbers, options that say more.
+    """
+    if layout.long is None or layout != Layout(long=layout.long):
+        return None
+    try:
+        from pyarrow import parquet
+    except ImportError:
+        return None
+    triples = Triples()
+    with opened(path) as file:
+        table = loaded("a Parquet file", lambda: parquet.ParquetFile(file))
+        if not _is_plain(table.schema_arrow, layout.long):
+            return None
+        for batch in table.iter_batches(_BATCH, columns=list(layout.long)):
+            columns = [batch.column(name) for name in layout.long]
+            if any(_has_gaps(column) for column in columns[:2]):
+                return None
+            rows, cols = map(_places, columns[:2], triples.sides)
+            values = columns[2].cast("float64").to_numpy(zero_copy_only=False)
+            triples.add_places(rows, cols, values)
+    return matrix_of(triples) if triples.count else None
+
+
+def _is_plain(schema: Any, names: Sequence[str]) -> bool:
+    """Whether three columns are there once, two of texts or whole numbers, one of numbers."""
+    from pyarrow import types
+
+    if any(schema.names.count(name) != 1 for name in names):
+        return False
+    labels = types.is_integer, types.is_string, types.is_large_string
+    numbers = types.is_integer, types.is_floating
+    return all(
+        any(is_kind(schema.field(name).type) for is_kind in kinds)
+        for name, kinds in zip(names, (labels, labels, numbers), strict=True)
+    )
+
+
+def _has_gaps(column: Any) -> bool:
+    return column.null_count > 0 or any(
+        isinstance(label, str) and not label.strip() for label in column.unique().to_pylist()
+    )
+
+
+def _places(column: Any, side: Numbering) -> Array:
+    """Places of a block of labels."""
+    coded = column.dictionary_encode()
+    labels = [str(label).strip() for label in coded.dictionary.to_pylist()]
+    return side.places(labels)[coded.indices.to_numpy()]
 
 
 def _cell(value: Any) -> Cell:

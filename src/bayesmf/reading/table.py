@@ -16,6 +16,7 @@ from bayesmf.reading.cells import Cell, Cells, Reading, decimal_mark, is_blank, 
 from bayesmf.reading.layout import Layout, option, quoted
 
 SAMPLE = 1000  # rows that are looked at before any is read
+BLOCK = 1000  # rows that `Table.blocks` gives at once: few lists at a time cost Python little
 NAMED = 5  # bad cells that are named
 Row = tuple[int, list[Cell]]  # its number in the file, from 1, and its cells
 
@@ -93,6 +94,24 @@ class Table:
             yield row
         if blank:
             self.notes.append(f"Blank rows at the end were left out: {blank}.")
+
+    def blocks(self) -> Iterator[list[Row]]:
+        """Rows below the header as they are, many at a time; `again` takes a careful look."""
+        while rows := list(islice(self._rows, BLOCK)):
+            self.line = rows[-1][0]
+            yield rows
+
+    def again(self, rows: list[Row]) -> Iterator[list[Cell]]:
+        """Cells of rows out of a block, checked one by one as by iteration over the table.
+
+        It goes beyond them only for blank rows: they are left out at the end of a table alone.
+        """
+        last = rows[-1][0]
+        self._rows = chain(rows, self._rows)
+        for cells in self:
+            yield cells
+            if self.line >= last:
+                return
 
     def _ragged(self, row: list[Cell]) -> str:
         n, first = len(self.header), text_of(row[0])

@@ -10,14 +10,14 @@ import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from bayesmf import _sizes
 from bayesmf._errors import DataError, ModelError
-from bayesmf.reading.cells import Cell
 from bayesmf.reading.layout import Layout, option
+from bayesmf.reading.progress import opened
 from bayesmf.reading.table import SAMPLE, Row, Table
 
 SEPARATOR_OF = {".csv": ",", ".tsv": "\t", ".txt": "\t"}  # as the ending of a name says
@@ -28,32 +28,31 @@ _MARKS = (b"\xff\xfe", b"\xfe\xff")  # with which UTF-16 begins
 _UTF16 = f"it is not UTF-8 text; save it as such, or say {option('encoding', 'utf-16')}."
 _ANNOUNCED = re.compile(r"\s*\"?sep=(.)\"?\s*", re.IGNORECASE)  # Excel's word on the separator
 
-Line = tuple[int, str]  # its number in the file, from 1, and its text
-
 
 @contextmanager
 def open_text(path: Path, layout: Layout) -> Iterator[Table]:
     """The table in a text file; what is wrong with its bytes or quotes becomes one sentence."""
-    last = [0]
     try:
-        with _opened(path) as raw, _decoded(raw, layout.encoding) as text:
+        with _unpacked(path) as raw, _decoded(raw, layout.encoding) as text:
             # A look at the beginning: a file of zeros would be one line, as long as itself.
             if layout.encoding is None and b"\0" in (beginning := raw.peek(4096)):
                 raise DataError(_UTF16 if beginning[:2] in _MARKS else f"it {_NUL}")
-            yield _table(_lines(text, layout), layout, path, last)
+            yield _table(chain.from_iterable(_lines(text, layout)), layout, path)
     except UnicodeDecodeError:
         raise DataError(_undecoded(path, layout)) from None
-    except csv.Error as error:
-        raise DataError(
-            f"line {last[0]} cannot be read ({error}); look for a quote that is not closed."
-        ) from None
     except (EOFError, zlib.error, gzip.BadGzipFile):
         raise DataError("it is not a gzip file, or is damaged; get it again.") from None
 
 
-def _opened(path: Path) -> Any:
-    packed = path.name.lower().endswith(".gz")
-    return gzip.open(path, "rb") if packed else open(path, "rb")
+@contextmanager
+def _unpacked(path: Path) -> Iterator[Any]:
+    """The bytes of a file, out of its .gz if it has one."""
+    with opened(path) as raw:
+        if not path.name.lower().endswith(".gz"):
+            yield raw
+            return
+        with gzip.open(raw, "rb") as packed:
+            yield packed
 
 
 def _decoded(raw: Any, encoding: str | None) -> io.TextIOWrapper:
@@ -65,19 +64,27 @@ def _decoded(raw: Any, encoding: str | None) -> io.TextIOWrapper:
         ) from None
 
 
-def _lines(text: io.TextIOWrapper, layout: Layout) -> Iterator[Line]:
-    for number, line in enumerate(_sizes.lines(text), 1):
-        if "\0" in line:
+def _lines(text: io.TextIOWrapper, layout: Layout) -> Iterator[list[str]]:
+    """Lines, many at a time; those to be left out are blank, so that all keep their numbers."""
+    begun, comment = 0, layout.comment
+    for block in _sizes.lines(text):
+        if "\0" in "".join(block):
+            number = next(k for k, line in enumerate(block, begun + 1) if "\0" in line)
             raise DataError(f"line {number} {_NUL}")
-        if number > layout.skip and not (layout.comment and line.startswith(layout.comment)):
-            yield number, line
+        if comment or begun < layout.skip:
+            block = [
+                "\n" if k <= layout.skip or (comment and line.startswith(comment)) else line
+                for k, line in enumerate(block, begun + 1)
+            ]
+        yield block
+        begun += len(block)
 
 
 def _undecoded(path: Path, layout: Layout) -> str:
     """What to say of a file in another encoding: where the first byte is that says so."""
     if layout.encoding is not None:
         return f"it is not in the encoding {layout.encoding!r}; name another."
-    with _opened(path) as raw:
+    with _unpacked(path) as raw:
         for number, line in enumerate(raw, 1):
             try:
                 line.decode()
@@ -87,31 +94,37 @@ def _undecoded(path: Path, layout: Layout) -> str:
     return "it is not UTF-8 text; save it as such."
 
 
-def _table(lines: Iterator[Line], layout: Layout, path: Path, last: list[int]) -> Table:
-    sample = list(islice(lines, SAMPLE))
+def _table(lines: Iterator[str], layout: Layout, path: Path) -> Table:
+    sample, count = [], 0
+    for line in lines:
+        sample.append(line)
+        count += line != "\n"
+        if count == SAMPLE:
+            break
     sep = layout.sep
-    if sample and (match := _ANNOUNCED.fullmatch(sample[0][1])):
-        sample, sep = sample[1:], sep or match[1]
+    first = next((k for k, line in enumerate(sample) if line != "\n"), 0)
+    if sample and (match := _ANNOUNCED.fullmatch(sample[first])):
+        sample[first], sep = "\n", sep or match[1]
     natural = SEPARATOR_OF[Path(path.name.lower().removesuffix(".gz")).suffix]
-    sep = sep or separator([line for _, line in sample], natural)
+    sep = sep or separator(sample, natural)
     notes = []
     if sep != natural and layout.sep is None:
         said = option("sep", "tab" if sep == "\t" else sep)
         notes.append(f"Cells are separated by {WORDS.get(sep, repr(sep))}: {said}.")
-    rows = _rows(chain(sample, lines), sep, last)
-    return Table(rows, layout, sep=sep, notes=notes)
+    return Table(_rows(chain(sample, lines), sep), layout, sep=sep, notes=notes)
 
 
-def _rows(lines: Iterable[Line], sep: str, last: list[int]) -> Iterator[Row]:
-    def fed() -> Iterator[str]:
-        for number, line in lines:
-            last[0] = number
-            yield line
-
-    for cells in csv.reader(fed(), delimiter=sep, strict=True):
-        if cells:
-            found: list[Cell] = [*cells]
-            yield last[0], found
+def _rows(lines: Iterable[str], sep: str) -> Iterator[Row]:
+    """Rows of cells with the numbers of their lines; blank lines have none."""
+    reader: Any = csv.reader(lines, delimiter=sep, strict=True)
+    try:
+        for cells in reader:
+            if cells:
+                yield reader.line_num, cells
+    except csv.Error as error:
+        raise DataError(
+            f"line {reader.line_num} cannot be read ({error}); look for a quote that is not closed."
+        ) from None
 
 
 def separator(lines: list[str], natural: str) -> str:

@@ -23,10 +23,7 @@ class Moments:
         """Take in one draw."""
         self.count += 1
         if self.cells is not None:
-            rows, cols = self.cells
-            values = np.empty(rows.size)
-            dots(0, rows.size, rows, cols, U, V, values)
-            accumulate(values, self.count, self.mean, self.square)
+            accumulate(self.of(U, V), self.count, self.mean, self.square)
             return
         J = self.shape[1]
 
@@ -36,6 +33,14 @@ class Moments:
             accumulate(values, self.count, self.mean[part], self.square[part])
 
         _threads.run(block, _threads.bounds(self.shape[0], -(-self.shape[0] // _BLOCK)), threads)
+
+    def of(self, U: Array, V: Array) -> Array:
+        """Predictions of the listed cells (n,) by one draw."""
+        assert self.cells is not None
+        rows, cols = self.cells
+        values = np.empty(rows.size)
+        dots(0, rows.size, rows, cols, U, V, values)
+        return values
 
     def merge(self, other: Moments) -> None:
         """Take in another chain's draws."""

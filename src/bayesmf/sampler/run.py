@@ -58,6 +58,7 @@ class Progress(NamedTuple):
     sweep: int
     total: int
     train_mse: float
+    held_out_mse: float | None = None  # of the predictions so far, where `sample` knows the values
 
 
 @dataclass(eq=False)
@@ -77,6 +78,15 @@ class ChainRun:
         self.moments.add(left, right, threads)
         self.U_mean += (U - self.U_mean) / self.moments.count
         self.V_mean += (V - self.V_mean) / self.moments.count
+
+    def held_out_mse(self, values: Array | None) -> float | None:
+        """Mean squared error of the means of the cells; of one draw before there are any."""
+        if values is None or self.state is None:
+            return None
+        means = self.moments.mean
+        if not self.moments.count:
+            means = self.moments.of(*self.state.predictors())
+        return float(np.mean((means - values) ** 2))
 
     def to_arrays(self) -> dict[str, Array]:
         """Everything by name, for a checkpoint."""
@@ -115,6 +125,7 @@ class Plan(NamedTuple):
     chains: int
     fingerprint: str  # of the data as they were given
     step: Step = sweep
+    held_out: Array | None = None  # true values of the cells, for the progress alone
 
     @property
     def sweeps(self) -> int:
@@ -196,7 +207,8 @@ def _run_chain(
         run.train_mse.append(run.state.error / problem.X.n_observed)
         if done > plan.burn_in and (done - plan.burn_in) % plan.thin == 0:
             _keep(plan, memory, run)
-        report(Progress(number, done, plan.sweeps, run.train_mse[-1]))
+        held_out = run.held_out_mse(plan.held_out)
+        report(Progress(number, done, plan.sweeps, run.train_mse[-1], held_out))
         if memory.is_due(number):
             memory.save(number, run.to_arrays())
     if len(run.seconds) > begun:
@@ -231,7 +243,9 @@ def _reporter(
 
     def report(event: Progress) -> None:
         with lock:
-            bar.set_postfix(train_mse=f"{event.train_mse:.4g}", refresh=False)
+            errors = {"train_mse": event.train_mse, "held_out_mse": event.held_out_mse}
+            shown = {name: f"{mse:.4g}" for name, mse in errors.items() if mse is not None}
+            bar.set_postfix(shown, refresh=False)
             bar.update()
 
     return report, bar.close
