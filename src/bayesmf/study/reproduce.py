@@ -31,6 +31,8 @@ def expand(
     for name, value, known in (("protocol", protocol, PROTOCOLS), ("budget", budget, BUDGETS)):
         if value not in known:
             raise ModelError(f"{name} must be {' or '.join(known)}, got {value!r}.")
+    if protocol not in EXPERIMENTS[experiment].protocols:
+        return []
     names = [dataset] if dataset else list(EXPERIMENTS[experiment].datasets)
     if not dataset and protocol == "sound" and "CCLE_EC50" in names:
         names.insert(names.index("CCLE_EC50") + 1, "CCLE_EC50_clean")
@@ -52,6 +54,11 @@ def plan(
         for task in expand(experiment, one, budget, name)
         if not models or task.model in models
     ]
+    if not found:
+        raise ModelError(
+            f"The protocol {protocol!r} has no {' or '.join(experiments)} of these models; pass "
+            "protocol='sound' (--protocol sound), or other models."
+        )
     absent = [n for n in dict.fromkeys(t.dataset for t in found) if not datasets.present(n)]
     return [task for task in found if task.dataset not in absent], absent
 
@@ -86,7 +93,8 @@ def reproduce(
     Parameters
     ----------
     experiments
-        Some of convergence, runtime, cross_validation, noise, sparsity, model_selection.
+        Some of convergence, runtime, cross_validation, noise, sparsity, model_selection, and (in
+        the sound protocol alone) likelihoods.
     protocol
         "paper" (what the study did), "sound" (what it should have done) or "both".
     budget
