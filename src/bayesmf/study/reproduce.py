@@ -21,6 +21,8 @@ from bayesmf.study.tasks import BUDGETS, PROTOCOLS, Result, Task, check_models
 from bayesmf.tasks.runner import run_all
 from bayesmf.tasks.store import Store
 
+BESIDE = {"CTRP": "CTRP_small", "CCLE_EC50": "CCLE_EC50_clean"}  # of the study's, when sound
+
 
 def expand(
     experiment: str, protocol: str, budget: str = "quick", dataset: str | None = None
@@ -34,8 +36,8 @@ def expand(
     if protocol not in EXPERIMENTS[experiment].protocols:
         return []
     names = [dataset] if dataset else list(EXPERIMENTS[experiment].datasets)
-    if not dataset and protocol == "sound" and "CCLE_EC50" in names:
-        names.insert(names.index("CCLE_EC50") + 1, "CCLE_EC50_clean")
+    if not dataset and protocol == "sound":
+        names = [one for name in names for one in (name, BESIDE.get(name)) if one]
     make = EXPERIMENTS[experiment].expand
     return [task for name in names for task in make(protocol, name, budget)]
 
