@@ -17,6 +17,7 @@ from bayesmf.study.cells import Cell, grouped
 from bayesmf.study.estimate import learnt
 from bayesmf.study.experiments import EXPERIMENTS, NAMES
 from bayesmf.study.figures import style
+from bayesmf.study.gallery import write_gallery
 from bayesmf.study.tasks import BUDGETS, PROTOCOLS, Result, Task, check_models
 from bayesmf.tasks.runner import run_all
 from bayesmf.tasks.store import Store
@@ -114,7 +115,8 @@ def reproduce(
     -------
     dict
         "done" (tasks that were run), "damaged" (records that were not trusted), "absent"
-        (datasets that are not here), "written" (files), "cells", "verdicts".
+        (datasets that are not here), "written" (files), "cells", "verdicts", "gallery" (the page
+        with all figures).
 
     Examples
     --------
@@ -141,13 +143,18 @@ def reproduce(
     verdicts = observations.judge(found)
     for one, rows in grouped(verdicts, "protocol").items():
         written += write_table(root / "tables" / one, "observations", rows[0]._fields, rows)
+    met = tables.agreement_table(found)
+    written += write_table(root / "tables", "agreement", *met)
+    gallery = None
     if figures:
-        written += draw_results(root / "figures", found)
-        written += draw_priors(root / "figures")
-        written += draw_values(root / "figures", dict.fromkeys(task.dataset for task in tasks))
+        drawn = draw_results(root / "figures", found)
+        drawn += draw_priors(root / "figures")
+        drawn += draw_values(root / "figures", dict.fromkeys(task.dataset for task in tasks))
+        gallery = write_gallery(root / "figures.html", drawn, met)
+        written += [*drawn, gallery]
     return {
         "done": done, "damaged": store.damaged, "absent": absent, "written": written,
-        "cells": found, "verdicts": verdicts,
+        "cells": found, "verdicts": verdicts, "gallery": gallery,
     }  # fmt: skip
 
 
