@@ -137,6 +137,9 @@ PARTS = {
     "verdicts": Part(
         "whether the verdict on a run is right", takes=("models",), pages=("docs/defaults.md",)
     ),
+    "volume": Part(
+        "why the study's errors of GVG rise with the rank", pages=("docs/study.md",)
+    ),
     "versions": Part(
         "sweeps and starts of two source trees", takes=("other", "models", "ranks", "data")
     ),

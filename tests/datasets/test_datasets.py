@@ -27,6 +27,7 @@ from tests.helpers.matrices import data_folder
 EMBEDDED = ["digits", "drug_sensitivity"]
 REAL = {  # shape and number of the raw values, where these can be had
     "GDSC": ((707, 139), 79_262),
+    "CTRP_small": ((399, 52), 14_998),
     "CCLE_IC50": ((504, 24), 11_670),
     "CCLE_EC50": ((504, 24), 7_626),
     "CCLE_EC50_clean": ((504, 24), 7_200),
@@ -186,6 +187,17 @@ def test_ctrp(tmp_path):
     assert loaders.fetch_ctrp(raw=True, data_home=folder).X.n_observed == 3
 
 
+def test_the_small_ctrp(tmp_path):
+    """Names alone in a line; cell lines with fewer than three values dropped, truncated."""
+    table = "20\t0.3\t7.9\nnan\tnan\tnan\n1\tnan\t2\n"
+    names = {"cell_lines": "a\nb\nc\n", "drugs": "x\ny\nz\n", "ctrp_ec50": table}
+    write(tmp_path, {f"drug_overlap/{name}.txt": text for name, text in names.items()})
+    X = small("CTRP_small", tmp_path)
+    assert same(X, [[20, 0, 7]])
+    assert (X.row_labels.tolist(), X.col_labels.tolist()) == (["a"], ["x", "y", "z"])
+    assert small("CTRP_small", tmp_path, raw=True).shape == (3, 3)
+
+
 @pytest.mark.parametrize(
     ("file", "old", "new", "message"),
     [
@@ -285,7 +297,15 @@ def test_a_table_and_its_labels_must_agree(tmp_path):
 
 
 def test_the_catalogue_is_complete():
-    published = ["GDSC", "CTRP", "CCLE_IC50", "CCLE_EC50", "CCLE_EC50_clean", "MovieLens_100K"]
+    published = [
+        "GDSC",
+        "CTRP",
+        "CTRP_small",
+        "CCLE_IC50",
+        "CCLE_EC50",
+        "CCLE_EC50_clean",
+        "MovieLens_100K",
+    ]
     published += ["MovieLens_1M", "Methylation_GM", "Methylation_PM"]
     assert [*published, *EMBEDDED] == list(CATALOGUE)
     for name, entry in CATALOGUE.items():
@@ -301,6 +321,7 @@ def test_the_functions_load_what_they_say(monkeypatch):
     options = (True, "folder", False, False)
     datasets.fetch_gdsc(*options)
     datasets.fetch_ctrp(*options)
+    datasets.fetch_ctrp(*options, small=True)
     for measure in ("ic50", "ec50"):
         for version in ("study", "clean"):
             datasets.fetch_ccle(measure, version, *options)

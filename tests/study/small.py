@@ -3,11 +3,13 @@
 import tempfile
 from functools import cache
 
+from bayesmf.study.experiments import EXPERIMENTS
 from bayesmf.study.reproduce import expand, run
 from bayesmf.tasks.runner import run_all
 from bayesmf.tasks.store import Store
 
 SMALL = "drug_sensitivity"
+STUDY = [name for name, one in EXPERIMENTS.items() if "paper" in one.protocols]  # its own six
 
 
 def some_tasks():

@@ -14,7 +14,6 @@ from scipy import integrate
 
 from bayesmf import ModelError, preset
 from bayesmf.model.presets import PAPER, hyperparameters
-from bayesmf.study.experiments import EXPERIMENTS
 from bayesmf.study.experiments.noise import PLOT as NOISE
 from bayesmf.study.figures import curves, inputs, style
 from bayesmf.study.published import errors
@@ -22,6 +21,7 @@ from bayesmf.study.reproduce import draw_results, expand
 from bayesmf.study.tables import cells
 from bayesmf.study.tasks import Task, models
 from bayesmf.tasks.store import Store
+from tests.study.small import STUDY
 
 pytest.importorskip("matplotlib", reason="figures need matplotlib")
 
@@ -78,7 +78,7 @@ def count(path: Path, words: str) -> int:
 @pytest.fixture(scope="module")
 def drawn(tmp_path_factory) -> tuple[Path, list[Path], Store, list[Task]]:
     root = tmp_path_factory.mktemp("drawn")
-    tasks = [task for name in EXPERIMENTS for task in some_tasks(name, "GDSC")]
+    tasks = [task for name in STUDY for task in some_tasks(name, "GDSC")]
     store = fill(root / "store", tasks)
     return root, draw_all(root / "figures", store, tasks), store, tasks
 
@@ -148,7 +148,7 @@ def test_failures_and_missing_models_are_survived_and_shown(tmp_path):
         one = task.model == "GEE" and task.repeat == 0
         return gone if task.model == "GGGU" or one else None
 
-    tasks = [task for name in EXPERIMENTS for task in some_tasks(name, "CTRP", "sound")]
+    tasks = [task for name in STUDY for task in some_tasks(name, "CTRP", "sound")]
     kept = [task for task in tasks if task.model != "PGG"]
     store = fill(tmp_path / "store", kept, changed)
     written = draw_all(tmp_path / "figures", store, tasks)
@@ -166,7 +166,7 @@ def test_failures_and_missing_models_are_survived_and_shown(tmp_path):
 
 
 def test_nothing_but_failures_is_drawn_too(tmp_path):
-    tasks = [t for name in EXPERIMENTS for t in some_tasks(name, "CTRP") if t.model == "GGG"]
+    tasks = [t for name in STUDY for t in some_tasks(name, "CTRP") if t.model == "GGG"]
     store = fill(tmp_path / "store", tasks, lambda task: {"mse": None, "failed": "no"})
     assert len(draw_all(tmp_path / "figures", store, tasks)) == 12
 

@@ -49,7 +49,6 @@ def add(commands: Any) -> None:
 
 def _reproduce(options: argparse.Namespace) -> int:
     from bayesmf.study.reproduce import plan, reproduce
-    from bayesmf.study.tables import agreement
 
     what = {
         "experiments": NAMES if "all" in options.experiments else options.experiments,
@@ -58,24 +57,44 @@ def _reproduce(options: argparse.Namespace) -> int:
     }  # fmt: skip
     if options.dry_run:
         tasks, absent = plan(**what)
-        lines, near = _times(tasks, options), agreement([])
+        lines = [*_times(tasks, options), *_left_out(absent)]
     else:
         found = reproduce(
             **what, folder=options.output, jobs=options.jobs, dask=options.dask,
             figures=not options.no_figures, progress=not options.quiet,
         )  # fmt: skip
-        absent, files = found["absent"], len(found["written"])
-        lines = [f"{found['done']} tasks were run, {files} files written to {options.output}."]
-        near = agreement(c for c in found["cells"] if c.protocol == "paper")
-    if absent:
-        names = ", ".join(absent)
-        lines.append(f"Left out, because they are not here (see bayesmf datasets): {names}.")
-    if near["cells"]:
-        lines.append(f"{near['within']} of {near['cells']} published cells ({near['share']:.0%}) "
-                     "lie within three combined standard errors.")  # fmt: skip
+        lines = _ending(found, options.output)
     if options.dry_run or not options.quiet:
         print("\n".join(lines))
     return 0
+
+
+def _left_out(absent: list[str]) -> list[str]:
+    names = ", ".join(absent)
+    return [f"Left out, because they are not here (see bayesmf datasets): {names}."] * bool(absent)
+
+
+def _ending(found: dict[str, Any], folder: str) -> list[str]:
+    """What was done, how far it agrees with what was published, and where it is to be seen."""
+    from bayesmf.study.tables import agreement
+    from bayesmf.study.tasks import PROTOCOLS
+
+    lines = [f"{found['done']} tasks were run, {len(found['written'])} files written to {folder}."]
+    lines += _left_out(found["absent"])
+    near = agreement(c for c in found["cells"] if c.protocol == "paper")
+    if near["cells"]:
+        lines.append(f"{near['within']} of {near['cells']} published cells ({near['share']:.0%}) "
+                     "lie within three combined standard errors; by experiment: "
+                     f"{folder}/tables/agreement.md.")  # fmt: skip
+    for one in PROTOCOLS:
+        verdicts = [v.verdict for v in found["verdicts"] if v.protocol == one]
+        if verdicts:
+            words = ", ".join(f"{word} {verdicts.count(word)}" for word in dict.fromkeys(verdicts))
+            lines.append(f"The observations, judged {len(verdicts)} times ({one}): {words}; see "
+                         f"{folder}/tables/{one}/observations.md.")  # fmt: skip
+    if found["gallery"]:
+        lines.append(f"All figures on one page: {found['gallery']}")
+    return lines
 
 
 def _times(tasks: list[Any], options: argparse.Namespace) -> list[str]:

@@ -73,6 +73,7 @@ _CTRP_FILES = (
     "ctrp/v20.data.curves_post_qc.txt", "ctrp/v20.meta.per_experiment.txt",
     "ctrp/v20.meta.per_cell_line.txt", "ctrp/v20.meta.per_compound.txt",
 )  # fmt: skip
+_OVERLAP_LABELS = ("drug_overlap/cell_lines.txt", "drug_overlap/drugs.txt")
 _CCLE_LABELS = ("ccle/cell_lines.txt", "ccle/drugs.txt")
 _CCLE_LIST = ("ccle/CCLE_NP24.2009_Drug_data_2015.02.24.csv",)
 _DRIVERS = "methylation/intogen-BRCA-drivers-data.geneid"
@@ -123,6 +124,27 @@ CATALOGUE: dict[str, Entry] = {
             "https://ctd2-data.nci.nih.gov/Public/Broad/CTRPv2.0_2015_ctd2_ExpandedDataset"
         ),
         recipes=(Recipe(_CTRP_FILES, drugs.ctrp),),
+    ),
+    "CTRP_small": _drugs(
+        title="Cancer Therapeutics Response Portal, EC50, a small part of it",
+        description=(
+            "Not the study's CTRP but 52 drugs and 399 cell lines of it, those that other screens "
+            "have too: micromolar EC50 capped at 20, cell lines with fewer than three values "
+            "dropped, truncated to integers. Raw: 399 cell lines, real values, capped as well."
+        ),
+        shape=(379, 52),
+        n_observed=14_998,
+        licence=f"Open-access data of the CTD² Network, to be acknowledged. {_BY_HAND}",
+        source=(
+            "Seashore-Ludlow et al. (2015); table of the later study of the same authors: "
+            "https://github.com/ThomasBrouwer/HMF"
+        ),
+        recipes=(
+            Recipe(
+                ("drug_overlap/ctrp_ec50.txt", *_OVERLAP_LABELS),
+                partial(drugs.prepared, sparse=(ROWS,), column=0),
+            ),
+        ),
     ),
     "CCLE_IC50": _ccle(
         title="Cancer Cell Line Encyclopedia, IC50",

@@ -16,11 +16,16 @@ _CCLE_NAMES = ("Primary Cell Line Name", "Compound")
 _UNSPOKEN = str.maketrans("", "", "- .,")  # what the study left out of names to sort them
 
 
-def prepared(paths: Sequence[Path], raw: bool, sparse: Sequence[int] = ()) -> ObservedMatrix:
-    """A table of the study, with a file of names for its rows and one for its columns."""
+def prepared(
+    paths: Sequence[Path], raw: bool, sparse: Sequence[int] = (), column: int = 1
+) -> ObservedMatrix:
+    """A table of the study, with a file of names for its rows and one for its columns.
+
+    ``column`` is where in these files the names are.
+    """
     values, *names = paths
     try:
-        rows, cols = ([line.split("\t")[1] for line in lines(path)] for path in names)
+        rows, cols = ([line.split("\t")[column] for line in lines(path)] for path in names)
     except IndexError:
         files = " or ".join(map(str, names))
         raise DataError(f"A line of {files} lacks its second column; get it again.") from None

@@ -57,6 +57,11 @@ def _rows(file: str, experiment: str, dataset: str, variant: str) -> list[dict[s
     return [row for row in known if row["variant"] in ("", variant)]
 
 
+def _original(dataset: str) -> str:
+    """The study's matrix of which a dataset is a version or a part."""
+    return dataset.removesuffix("_clean").removesuffix("_small")
+
+
 @cache
 def length(experiment: str, dataset: str, variant: str, model: str) -> Length:
     """How long the study ran a model, NMF by so many iterations.
@@ -72,7 +77,7 @@ def length(experiment: str, dataset: str, variant: str, model: str) -> Length:
 @cache
 def gamma(experiment: str, dataset: str, variant: str = "") -> float:
     """Strength of the volume prior as the study printed it; 1 where it names none."""
-    rows = _rows("volume_strengths.csv", experiment, dataset.removesuffix("_clean"), variant)
+    rows = _rows("volume_strengths.csv", experiment, _original(dataset), variant)
     return float(rows[0]["gamma"]) if rows else 1.0
 
 
@@ -98,7 +103,7 @@ def errors() -> dict[tuple[str, str, str, str, float | None], Published]:
 
 def own_rank(dataset: str, model: str) -> int:
     """A model's own rank on a dataset: the mean of those that its outer folds chose."""
-    ranks = _chosen_ranks().get((dataset.removesuffix("_clean"), model), [5])
+    ranks = _chosen_ranks().get((_original(dataset), model), [5])
     return int(np.floor(np.mean(ranks) + 0.5))
 
 

@@ -17,9 +17,12 @@ from bayesmf.study.cells import Cell, grouped
 from bayesmf.study.estimate import learnt
 from bayesmf.study.experiments import EXPERIMENTS, NAMES
 from bayesmf.study.figures import style
+from bayesmf.study.gallery import write_gallery
 from bayesmf.study.tasks import BUDGETS, PROTOCOLS, Result, Task, check_models
 from bayesmf.tasks.runner import run_all
 from bayesmf.tasks.store import Store
+
+BESIDE = {"CTRP": "CTRP_small", "CCLE_EC50": "CCLE_EC50_clean"}  # of the study's, when sound
 
 
 def expand(
@@ -31,9 +34,11 @@ def expand(
     for name, value, known in (("protocol", protocol, PROTOCOLS), ("budget", budget, BUDGETS)):
         if value not in known:
             raise ModelError(f"{name} must be {' or '.join(known)}, got {value!r}.")
+    if protocol not in EXPERIMENTS[experiment].protocols:
+        return []
     names = [dataset] if dataset else list(EXPERIMENTS[experiment].datasets)
-    if not dataset and protocol == "sound" and "CCLE_EC50" in names:
-        names.insert(names.index("CCLE_EC50") + 1, "CCLE_EC50_clean")
+    if not dataset and protocol == "sound":
+        names = [one for name in names for one in (name, BESIDE.get(name)) if one]
     make = EXPERIMENTS[experiment].expand
     return [task for name in names for task in make(protocol, name, budget)]
 
@@ -52,6 +57,11 @@ def plan(
         for task in expand(experiment, one, budget, name)
         if not models or task.model in models
     ]
+    if not found:
+        raise ModelError(
+            f"The protocol {protocol!r} has no {' or '.join(experiments)} of these models; pass "
+            "protocol='sound' (--protocol sound), or other models."
+        )
     absent = [n for n in dict.fromkeys(t.dataset for t in found) if not datasets.present(n)]
     return [task for task in found if task.dataset not in absent], absent
 
@@ -86,7 +96,8 @@ def reproduce(
     Parameters
     ----------
     experiments
-        Some of convergence, runtime, cross_validation, noise, sparsity, model_selection.
+        Some of convergence, runtime, cross_validation, noise, sparsity, model_selection, and (in
+        the sound protocol alone) likelihoods.
     protocol
         "paper" (what the study did), "sound" (what it should have done) or "both".
     budget
@@ -104,7 +115,8 @@ def reproduce(
     -------
     dict
         "done" (tasks that were run), "damaged" (records that were not trusted), "absent"
-        (datasets that are not here), "written" (files), "cells", "verdicts".
+        (datasets that are not here), "written" (files), "cells", "verdicts", "gallery" (the page
+        with all figures).
 
     Examples
     --------
@@ -131,13 +143,18 @@ def reproduce(
     verdicts = observations.judge(found)
     for one, rows in grouped(verdicts, "protocol").items():
         written += write_table(root / "tables" / one, "observations", rows[0]._fields, rows)
+    met = tables.agreement_table(found)
+    written += write_table(root / "tables", "agreement", *met)
+    gallery = None
     if figures:
-        written += draw_results(root / "figures", found)
-        written += draw_priors(root / "figures")
-        written += draw_values(root / "figures", dict.fromkeys(task.dataset for task in tasks))
+        drawn = draw_results(root / "figures", found)
+        drawn += draw_priors(root / "figures")
+        drawn += draw_values(root / "figures", dict.fromkeys(task.dataset for task in tasks))
+        gallery = write_gallery(root / "figures.html", drawn, met)
+        written += [*drawn, gallery]
     return {
         "done": done, "damaged": store.damaged, "absent": absent, "written": written,
-        "cells": found, "verdicts": verdicts,
+        "cells": found, "verdicts": verdicts, "gallery": gallery,
     }  # fmt: skip
 
 

@@ -57,6 +57,24 @@ def agreement(found: Iterable[Cell]) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def agreement_table(found: Sequence[Cell]) -> Table:
+    """How many published cells are met, by experiment and dataset, and of all."""
+    head = ("experiment", "dataset", "compared", "within three standard errors", "share",
+            "median ratio to published", "outside", "GGGW and GLLI outside")  # fmt: skip
+    paper = [c for c in found if c.protocol == "paper" and np.isfinite(c.distance)]
+    places = [*grouped(paper, "experiment", "dataset").items(), (("all", ""), paper)]
+    rows: list[Row] = []
+    for (name, dataset), some in places if paper else ():
+        near = agreement(some)
+        ratios = [c.median / c.published.median for c in some
+                  if c.published and c.model not in APART]  # fmt: skip
+        apart = sum(c.model in APART for c in near["outside"])
+        rows.append((name, dataset, near["cells"], near["within"], near["share"],
+                     float(np.median(ratios)) if ratios else None,
+                     len(near["outside"]) - apart, apart))  # fmt: skip
+    return head, rows
+
+
 def write_results(folder: Path, found: Sequence[Cell]) -> list[Path]:
     """All tables of some cells: those of each experiment, below a folder for each protocol."""
     written: list[Path] = []

@@ -13,7 +13,7 @@ from itertools import product
 from typing import Any, TypeAlias
 
 from bayesmf._errors import ModelError, nearest
-from bayesmf.model.presets import PAPER
+from bayesmf.model.presets import PAPER, PRESETS
 from bayesmf.study import published
 from bayesmf.tasks.store import Work
 
@@ -79,7 +79,7 @@ def models(protocol: str, averages: bool = True) -> tuple[str, ...]:
 
 def check_models(names: Iterable[str]) -> None:
     """Refuse methods of unknown name."""
-    known = models("sound")
+    known = list(dict.fromkeys((*models("sound"), *PRESETS)))
     for name in (name for name in names if name not in known):
         hint = nearest(name, known)
         raise ModelError(f"Unknown model {name!r}; there are {', '.join(known)}.{hint}")

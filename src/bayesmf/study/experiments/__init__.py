@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from bayesmf.study.experiments.base import Experiment
 
-NAMES = ("convergence", "runtime", "cross_validation", "noise", "sparsity", "model_selection")
+NAMES = (
+    "convergence", "runtime", "cross_validation", "noise", "sparsity", "model_selection",
+    "likelihoods",
+)  # fmt: skip
 EXPERIMENTS: dict[str, Experiment]
 
 

@@ -28,3 +28,4 @@ class Experiment(NamedTuple):
     more_tables: Mapping[str, Callable[[Sequence[Cell]], Table]] = {}  # by name
     fits: Callable[[Task], Fits] = lambda task: [(task.rank or 1, mean_sweeps(task))]
     compared: tuple[str, ...] = PROTOCOLS  # those that the published errors can be compared with
+    protocols: tuple[str, ...] = PROTOCOLS  # those that have it
