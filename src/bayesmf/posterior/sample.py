@@ -148,7 +148,8 @@ def sample(
     seed = np.random.SeedSequence(words or seed_words(random_state).tolist())
     plan = Plan(
         problem, draws, burn_in, thin, init, starts, seed,
-        wanted, _kept_names(problem, keep), chains, X.fingerprint(features=False), held_out,
+        wanted, _kept_names(problem, keep), chains, X.fingerprint(features=False),
+        held_out=held_out,
     )  # fmt: skip
     shapes = plan.shapes()
     _check_memory(plan, store is None)

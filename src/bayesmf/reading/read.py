@@ -69,9 +69,9 @@ def read_matrix(
         it is: .csv, .tsv and .txt (tables of text) and .mtx (MatrixMarket), each also with .gz;
         .xlsx and .xlsm (Excel; needs openpyxl); .parquet (needs pyarrow); .npy (a dense array);
         .npz (one array; what `scipy.sparse.save_npz` wrote; or triples, arrays named ``rows``,
-        ``cols`` and ``values``, with ``shape`` if need be); .h5ad (AnnData; needs anndata). In other
-        sparse files the stored entries are the observed ones. The first row of a table names its
-        columns. Empty cells, NA, NaN, N/A, #N/A, null, None, ND, n.a., -
+        ``cols`` and ``values``, with ``shape`` if need be); .h5ad (AnnData; needs anndata). The
+        stored entries of other sparse files are the observed ones. The first row of a table names
+        its columns. Empty cells, NA, NaN, N/A, #N/A, null, None, ND, n.a., -
         and the like are missing, in capitals or not; 1,234 and 5% are numbers; >8, >=8 and 8+ are
         values that lie at 8 or above, <0.05 and <=0.05 the other way round, and [2, 4] is one
         between the two; a model of normal noise reads them as such.
