@@ -1,10 +1,11 @@
 """Milliseconds per sweep with features, beside the same sweep without, SMURFF's Macau and myFM.
 
 GGGW at rank 20: 1,000 dense features of the rows of a 5,000 x 1,000 matrix, a fifth of it observed;
-20,000 of those of a 700 x 1,000 matrix, half observed, and of GDSC (705 x 139), all normal;
-and MovieLens 100K (u1) with the pattern of both sides. All are warmed up, then measured in rounds,
-and the best counts. Macau samples the precision of its weights, which makes it solve anew in every
-sweep: directly, or by conjugate gradients where there are 20,000. myFM has features as blocks of
+20,000 of those of a 700 x 1,000 matrix, half observed, and of GDSC (705 x 139), all normal; 30,000
+of a 20,000 x 1,000 matrix, of which each row has 20, by conjugate gradients; and MovieLens 100K
+(u1) with the pattern of both sides. All are warmed up, then measured in rounds, and the best counts.
+Macau samples the precision of its weights, which makes it solve anew in every sweep: directly, or
+by conjugate gradients where there are 20,000 features or more. myFM has features as blocks of
 relations, and runs on one thread. The peers' best sweep of three counts.
 """
 
@@ -33,7 +34,7 @@ class Case(NamedTuple):
     """A matrix, its features or the pattern of both sides, and whether a peer solves directly."""
 
     X: ObservedMatrix
-    features: np.ndarray | None
+    features: Any
     direct: bool = True
 
     @property
@@ -48,6 +49,13 @@ def _normal(shape: tuple[int, int]) -> np.ndarray:
     return np.random.default_rng(0).normal(size=shape)
 
 
+def _ones(n: int, width: int, each: int) -> Any:
+    """A sparse matrix (n, width) with so many ones in each row."""
+    columns = np.random.default_rng(0).integers(0, width, (n, each))
+    rows = np.repeat(np.arange(n), each)
+    return sparse.csr_matrix((np.ones(rows.size), (rows, columns.ravel())), shape=(n, width))
+
+
 CASES: dict[str, Callable[[], Case]] = {
     "1,000 features of 5,000 rows": lambda: Case(
         synthetic((5000, 1000), 1_000_000, 1, 5), _normal((5000, 1000))
@@ -56,6 +64,9 @@ CASES: dict[str, Callable[[], Case]] = {
         synthetic((700, 1000), 350_000, 1, 5), _normal((700, 20_000)), direct=False
     ),
     "20,000 features of GDSC": lambda: Case(load("gdsc").X, _normal((705, 20_000)), direct=False),
+    "30,000 sparse features of 20,000 lines": lambda: Case(
+        synthetic((20_000, 1000), 1_000_000, 1, 5), _ones(20_000, 30_000, 20), direct=False
+    ),
     "MovieLens u1, pattern of both sides": lambda: Case(next(folds("u1"))[0], None),
 }
 QUICK: dict[str, Callable[[], Case]] = {
