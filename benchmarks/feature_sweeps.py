@@ -3,7 +3,7 @@
 GGGW at rank 20: 1,000 dense features of the rows of a 5,000 x 1,000 matrix, a fifth of it observed;
 20,000 of those of a 700 x 1,000 matrix, half observed, and of GDSC (705 x 139), all normal; 30,000
 of a 20,000 x 1,000 matrix, of which each row has 20, by conjugate gradients; and MovieLens 100K
-(u1) with the pattern of both sides. All are warmed up, then measured in rounds, and the best counts.
+(u1) with the pattern of both sides. All are warmed up, then measured in rounds; the best counts.
 Macau samples the precision of its weights, which makes it solve anew in every sweep: directly, or
 by conjugate gradients where there are 20,000 features or more. myFM has features as blocks of
 relations, and runs on one thread. The peers' best sweep of three counts.
