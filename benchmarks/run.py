@@ -99,6 +99,10 @@ PARTS = {
         data=("lines", "drugs", "within", "u1", "u3"), pages=("docs/side-information.md",),
         kept="scores",
     ),
+    "feature_sweeps": Part(
+        "a sweep with features beside one without, SMURFF and myFM",
+        pages=("docs/side-information.md",),
+    ),
     "fetching": Part("what fetching ahead brings", repeats=3, pages=("docs/performance.md",)),
     "gdsc": Part("held-out error on GDSC beside the published one"),
     "likelihoods": Part(

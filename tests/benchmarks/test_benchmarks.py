@@ -28,8 +28,8 @@ from benchmarks.report import RESULTS, Options, claim
 
 OWN = [name for name, part in run.PARTS.items() if not part.bench]  # parts with a file of their own
 SHORT = ("sweep", "study", "hardware", "mixing", "scaling", "accuracy", "chains", "compare",
-         "coverage", "evidence", "families", "features", "gdsc", "likelihoods", "noise",
-         "simulated", "tables")  # fmt: skip
+         "coverage", "evidence", "families", "features", "feature_sweeps", "gdsc", "likelihoods",
+         "noise", "simulated", "tables")  # fmt: skip
 
 
 @pytest.fixture

@@ -169,13 +169,42 @@ def test_fingerprints():
         ({"row_kernel": -np.eye(8)}, "diagonal"),
         ({"row_kernel": np.eye(8) - 0.5}, "eigenvalue"),
         ({"row_kernel": np.triu(np.ones((8, 8)))}, "not symmetric"),
+        ({"row_kernel": csr_array(np.eye(5))}, "5 rows, but 8"),
+        ({"row_kernel": pd.DataFrame([["x"] * 8] * 8, NAMES, NAMES)}, "must hold numbers"),
+        ({"row_kernel": np.where(np.eye(8) > 0, np.nan, 0.0)}, "no gaps"),
+        ({"row_kernel": pd.DataFrame(np.eye(8), NAMES, [*NAMES[:7], "z"])}, "'h' is not there"),
         ({"pattern": "row"}, "Did you mean 'rows'"),
+        ({"row_features": "genes"}, "must be an array .* not str of shape"),
+        ({"row_features": np.ones((8, 2, 2))}, r"shape \(8, 2, 2\)"),
+        ({"row_features": np.empty((8, 0))}, "at least one feature"),
+        ({"row_features": {}}, "give features, or a kernel"),
+        ({"row_features": csr_array((8, 4))}, "no feature differs"),
+        ({"row_features": csr_array(np.eye(5))}, "5 rows, but 8"),
+        ({"row_features": csr_array(np.diag([np.nan] * 8))}, "not a finite number"),
+        ({"row_features": WIDE * 1e200}, "beyond 1e\\+100"),
+        ({"row_features": csr_array(WIDE * 1e200)}, "beyond 1e\\+100"),
+        ({"row_features": WIDE + 1j}, "must be real numbers"),
+        ({"row_features": pd.concat([FRAME, FRAME], axis=1)}, "'age' occurs more than once"),
+        ({"row_features": Features.of(WIDE[:5])}, "5 rows, but 8"),
+        ({"col_features": WIDE}, "col_features have 8 rows, but 3"),
     ],
 )
 def test_bad_input_is_one_sentence(known, why):
     X = ObservedMatrix.of(pd.DataFrame(RNG.normal(size=(8, 3)), index=NAMES))
-    with pytest.raises(DataError, match=why):
+    with pytest.raises(DataError, match=why) as caught:
         X.with_features(**known)
+    assert "\n" not in str(caught.value) and str(caught.value).startswith(tuple(known))
+
+
+def test_columns_without_information_are_dropped_with_a_note():
+    frame = pd.DataFrame({"gone": np.nan, "same": 3.0, "good": np.arange(8.0)}, NAMES)
+    known = Features.of(frame)
+    assert known.groups[0].names == ("good",)
+    assert known.notes == ("features: dropped 'gone', 'same', the same (or missing) in all rows.",)
+    np.testing.assert_array_equal(
+        Features.of(csr_array(np.eye(8))).groups[0].design @ np.ones(8),
+        Features.of(None, kernel=csr_array(np.eye(8))).groups[0].design @ np.ones(8),
+    )
 
 
 def test_too_many_rows_and_features_are_taken_as_they_are(monkeypatch):

@@ -17,8 +17,10 @@ from scipy import sparse
 
 from bayesmf import (
     Censored,
+    Features,
     Gaussian,
     NegativeBinomial,
+    ObservedMatrix,
     Ordinal,
     StudentT,
     preset,
@@ -162,7 +164,7 @@ CASES = {
 }
 # fmt: on
 LIKELIHOODS = 6  # cases of other likelihoods, further below
-ERROR = FAMILY_ERROR / (len(CASES) + LIKELIHOODS + 1)  # one share is SMURFF's
+ERROR = FAMILY_ERROR / (len(CASES) + LIKELIHOODS + 2)  # two shares are those of SMURFF
 
 
 def ours(name, seed, **changes):
@@ -402,19 +404,22 @@ def shifted():
     return counts() - 0.5
 
 
-def smurff_draws(seeds):
-    """Draws of all cells by SMURFF, one chain for each seed."""
+def smurff_draws(seeds, features=None):
+    """Draws of all cells by SMURFF, one chain for each seed; by Macau, if rows have features."""
     smurff = pytest.importorskip("smurff", reason="SMURFF is not installed (extra: exactness)")
     X = shifted()
     observed = np.nonzero(~np.isnan(X))
     train = sparse.coo_matrix((X[observed], observed), shape=X.shape)
     runs = []
     for seed in seeds:
+        priors = ["normal" if features is None else "macau", "normal"]
         session = smurff.TrainSession(
-            num_latent=RANK, num_threads=1, verbose=0, seed=seed, priors=["normal"] * 2, **SMURFF
+            num_latent=RANK, num_threads=1, verbose=0, seed=seed, priors=priors, **SMURFF
         )
         noise = smurff.FixedNoise(PRECISION)
         session.addTrainAndTest(train, sparse.coo_matrix(np.ones(X.shape)), noise)
+        if features is not None:
+            session.addSideInfo(0, features, smurff.FixedNoise(RIDGE), direct=True)
         session.init()
         while session.step():
             pass
@@ -423,11 +428,12 @@ def smurff_draws(seeds):
     return np.array(runs)
 
 
-def wishart_draws(seed, **changes):
+def wishart_draws(seed, features=None, **changes):
     """Draws of all cells by our GGGW with SMURFF's hyperprior and a fixed noise."""
     fixed = {"alpha_tau": SHARP, "beta_tau": SHARP / PRECISION}
     model = preset("GGGW", **(BUILT_IN | fixed | changes))
-    return draws_of(shifted(), model, RANK, seeded(seed), **OURS)[:, :, :-1]
+    X = shifted() if features is None else ObservedMatrix.of(shifted(), row_features=features)
+    return draws_of(X, model, RANK, seeded(seed), **OURS)[:, :, :-1]
 
 
 def test_smurff_finds_the_same_posterior(verdict):
@@ -438,3 +444,31 @@ def test_smurff_finds_the_same_posterior(verdict):
     for wrong in ({"W0": 1.5}, {"beta0": 1.0}):
         result = compare(wishart_draws(12, **wrong), theirs, ERROR)
         verdict.rejects("peers: SMURFF", f"GGGW with {wrong}", result.rejected, str(result))
+
+
+RIDGE = 0.5  # precision of the weights of features
+
+
+def known_rows():
+    """Three features of the rows, of root mean square length one, so that they stay as they are."""
+    x = np.random.default_rng(3).normal(size=(7, 3))
+    return x / np.sqrt((x**2).sum(axis=1).mean())
+
+
+def of_precision(x, ridge):
+    """Features whose weights have this precision, as good as fixed."""
+    return Features.of(x, standardize=False, alpha=SHARP, beta=SHARP / ridge)
+
+
+def test_macau_finds_the_same_posterior(verdict):
+    """SMURFF's Macau with a fixed precision of the weights: the same model, other arithmetic."""
+    x = known_rows()
+    theirs = smurff_draws(seeded(20) + np.arange(8), x)
+    result = compare(wishart_draws(21, of_precision(x, RIDGE)), theirs, ERROR)
+    verdict("peers: SMURFF", "GGGW features", np.abs(result.scores).max(), result.limit)
+    for said, wrong in {
+        "a smaller precision": of_precision(x, 0.1 * RIDGE),
+        "other rows": of_precision(x[::-1].copy(), RIDGE),
+    }.items():
+        result = compare(wishart_draws(22, wrong), theirs, ERROR)
+        verdict.rejects("peers: SMURFF", f"features of {said}", result.rejected, str(result))

@@ -84,9 +84,7 @@ def square(source: Source, labels: Labels, n: int, what: str) -> Source:
     """A kernel in the order of the labels."""
     if source.values.shape[0] != source.values.shape[1]:
         raise DataError(f"{what}: a kernel has as many columns as rows, not {source.values.shape}.")
-    values = np.asarray(source.values.to_numpy(dtype=float) if source.is_frame else source.values)
-    if np.isnan(values).any() or not np.isfinite(values).all():
-        raise DataError(f"{what}: a kernel must have no gaps; fill or drop them.")
+    values = _numbers(source, what)
     if labels is None or source.labels is None:
         return in_order(Source(values), None, n, what)
     columns = np.array([*source.values.columns, None], dtype=object)[:-1]
@@ -94,13 +92,23 @@ def square(source: Source, labels: Labels, n: int, what: str) -> Source:
     return Source(values[np.ix_(rows, cols)])
 
 
+def _numbers(source: Source, what: str) -> FloatArray:
+    """All similarities as an array."""
+    values = source.values.toarray() if source.is_sparse else source.values
+    try:
+        values = np.asarray(values, dtype=float)
+    except (TypeError, ValueError):
+        raise DataError(f"{what}: a kernel must hold numbers; make them of its text.") from None
+    if not np.isfinite(values).all():
+        raise DataError(f"{what}: a kernel must have no gaps; fill or drop them.")
+    return values
+
+
 def similarities(
     source: Source, labels: Labels, n: int, what: str
 ) -> tuple[FloatArray, FloatArray]:  # fmt: skip
     """Similarities of new rows to the n fitted ones, and of each to itself, NaN if not given."""
-    values = np.asarray(source.values.to_numpy(dtype=float) if source.is_frame else source.values)
-    if not np.isfinite(values).all():
-        raise DataError(f"{what}: a kernel must have no gaps; fill or drop them.")
+    values = _numbers(source, what)
     m = len(values)
     if source.is_frame and labels is not None and source.labels is not None:
         columns = np.array([*source.values.columns, None], dtype=object)[:-1]

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayesmf._errors import DataError
-from bayesmf.data.observed import Array, FloatArray, Labels, ObservedMatrix
+from bayesmf.data.observed import LARGEST, Array, FloatArray, Labels, ObservedMatrix
 
 _ROUNDING = 1e-12  # of a feature's size: a smaller spread is that of rounding errors
 _SHOWN = 3  # names of features in a note
@@ -55,11 +55,17 @@ def read_source(given: Any, what: str) -> Source:
         labels = np.empty(len(given), dtype=object)
         labels[:] = list(given.index)
         return Source(given, labels)
+    array = np.asarray(given, dtype=object if isinstance(given, list) else None)
+    if array.ndim not in (1, 2) or 0 in array.shape:
+        raise DataError(
+            f"{what} must be an array (n, P), a DataFrame or a sparse matrix with at least one "
+            f"feature, not {type(given).__name__} of shape {array.shape}."
+        )
     try:
-        array = np.asarray(given, dtype=object if isinstance(given, list) else None)
         return Source(ObservedMatrix.of(array[:, None] if array.ndim == 1 else given).to_array())
     except DataError as error:
-        raise DataError(f"{what}: {error} Text goes as a column of a DataFrame.") from None
+        text = " Text goes as a column of a DataFrame." if array.dtype.kind in "OSU" else ""
+        raise DataError(f"{what}: {error}{text}") from None
 
 
 def in_order(source: Source, labels: Labels, n: int, what: str) -> Source:
@@ -131,11 +137,13 @@ def fit_encoding(source: Source, standardize: bool, what: str) -> tuple[Encoding
         levels = tuple(_levels(source, c, what) for c in range(len(columns)))
     names = _names(columns, levels)
     if source.is_sparse:
+        _check_range(source.values.data, what)
         squares = np.asarray(source.values.multiply(source.values).mean(axis=0)).ravel()
         spread, centre, notes = np.sqrt(squares), np.zeros(squares.size), []
         fill = centre
     else:
         z = _spread(source, levels, what)
+        _check_range(z, what)
         gaps = np.isnan(z)
         counts = np.maximum((~gaps).sum(axis=0), 1)
         fill = np.where(gaps, 0.0, z).sum(axis=0) / counts
@@ -154,6 +162,12 @@ def fit_encoding(source: Source, standardize: bool, what: str) -> tuple[Encoding
         columns, levels, tuple(names[p] for p in kept), kept, fill[kept], centre[kept], scale
     )
     return encoding, encoding.apply(source, what), notes
+
+
+def _check_range(z: FloatArray, what: str) -> None:
+    """Squares of all numbers must be numbers."""
+    if z.size and np.nanmax(np.abs(z), initial=0.0) > LARGEST:
+        raise DataError(f"{what}: a feature lies beyond {LARGEST:g}; divide it by some number.")
 
 
 def _levels(source: Source, c: int, what: str) -> tuple[Any, ...] | None:
@@ -220,7 +234,8 @@ def _gap_notes(gaps: Array, used: Array, names: list[str], what: str) -> list[st
     if not some.size:
         return []
     share = gaps[:, some].mean()
-    return [f"{what}: gaps in {_listed([names[p] for p in some])} ({share:.1%}) became its mean."]
+    told = _listed([names[p] for p in some])
+    return [f"{what}: gaps in {told} ({share:.1%}) are filled with the feature's mean."]
 
 
 def _listed(names: list[str]) -> str:

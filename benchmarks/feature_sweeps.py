@@ -1,0 +1,166 @@
+"""Milliseconds per sweep with features, beside the same sweep without, SMURFF's Macau and myFM.
+
+GGGW at rank 20: 1,000 dense features of the rows of a 5,000 x 1,000 matrix, a fifth of it observed;
+20,000 of those of a 700 x 1,000 matrix, half observed, and of GDSC (705 x 139), all normal; 30,000
+of a 20,000 x 1,000 matrix, of which each row has 20, by conjugate gradients; and MovieLens 100K
+(u1) with the pattern of both sides. All are warmed up, then measured in rounds; the best counts.
+Macau samples the precision of its weights, which makes it solve anew in every sweep: directly, or
+by conjugate gradients where there are 20,000 features or more. myFM has features as blocks of
+relations, and runs on one thread. The peers' best sweep of three counts.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from bayesmf import ObservedMatrix, preset
+from benchmarks.common import load, say, synthetic
+from benchmarks.noise import folds
+from benchmarks.peers import installed, myfm_design, silence
+from benchmarks.report import Options, claim, table
+from benchmarks.timing import ModelTimer, in_rounds
+
+RANK = 20
+MOST, LEAST = 1.5, 8.0  # times the sweep without features; times as fast as a peer
+SWEEPS = 3  # of a peer, after one that warms up
+
+
+class Case(NamedTuple):
+    """A matrix, its features or the pattern of both sides, and whether a peer solves directly."""
+
+    X: ObservedMatrix
+    features: Any
+    direct: bool = True
+
+    @property
+    def informed(self) -> ObservedMatrix:
+        """The matrix with what is known of it."""
+        if self.features is None:
+            return self.X.with_features(pattern="both")
+        return self.X.with_features(self.features)
+
+
+def _normal(shape: tuple[int, int]) -> np.ndarray:
+    return np.random.default_rng(0).normal(size=shape)
+
+
+def _ones(n: int, width: int, each: int) -> Any:
+    """A sparse matrix (n, width) with so many ones in each row."""
+    columns = np.random.default_rng(0).integers(0, width, (n, each))
+    rows = np.repeat(np.arange(n), each)
+    return sparse.csr_matrix((np.ones(rows.size), (rows, columns.ravel())), shape=(n, width))
+
+
+CASES: dict[str, Callable[[], Case]] = {
+    "1,000 features of 5,000 rows": lambda: Case(
+        synthetic((5000, 1000), 1_000_000, 1, 5), _normal((5000, 1000))
+    ),
+    "20,000 features of 700 rows": lambda: Case(
+        synthetic((700, 1000), 350_000, 1, 5), _normal((700, 20_000)), direct=False
+    ),
+    "20,000 features of GDSC": lambda: Case(load("gdsc").X, _normal((705, 20_000)), direct=False),
+    "30,000 sparse features of 20,000 lines": lambda: Case(
+        synthetic((20_000, 1000), 1_000_000, 1, 5), _ones(20_000, 30_000, 20), direct=False
+    ),
+    "MovieLens u1, pattern of both sides": lambda: Case(next(folds("u1"))[0], None),
+}
+QUICK: dict[str, Callable[[], Case]] = {
+    "5 features of 30 rows": lambda: Case(synthetic((30, 20), 300, 1, 5), _normal((30, 5))),
+    "pattern": lambda: Case(synthetic((30, 20), 300, 1, 5), None),
+}
+
+
+def ours(case: Case, options: Options, rank: int) -> dict[str, float]:
+    """Milliseconds per sweep without features and with them."""
+    sides = {"without": case.X, "with": case.informed}
+    timers = {
+        name: ModelTimer(X, preset("GGGW"), rank, options.threads) for name, X in sides.items()
+    }
+    in_rounds(timers.values(), options.repeats)
+    return {name: timer.result()["ms"] for name, timer in timers.items()}
+
+
+def macau(case: Case, threads: int, rank: int) -> float:
+    """Milliseconds of a sweep of SMURFF's Macau."""
+    import smurff
+
+    rows, cols, values = case.X.triples()
+    train = sparse.coo_matrix((values - case.X.mean, (rows, cols)), shape=case.X.shape)
+    session = smurff.TrainSession(
+        priors=["macau", "normal"], num_latent=rank, num_threads=threads, verbose=0, seed=0,
+        burnin=SWEEPS, nsamples=1,
+    )  # fmt: skip
+    seconds = []
+    with silence():
+        session.addTrainAndTest(train, None, smurff.FixedNoise(1.0))
+        session.addSideInfo(0, case.features, smurff.SampledNoise(1.0), direct=case.direct)
+        session.init()
+        for _ in range(SWEEPS + 1):
+            begin = time.perf_counter()
+            session.step()
+            seconds.append(time.perf_counter() - begin)
+    return 1000 * min(seconds[1:])
+
+
+def by_myfm(case: Case, threads: int, rank: int) -> float:
+    """Milliseconds of a sweep of myFM."""
+    import myfm
+
+    rows, cols, values = case.X.triples()
+    block = myfm.RelationBlock(rows.tolist(), sparse.csr_matrix(case.features))
+    ends: list[float] = []
+    with silence():
+        myfm.MyFMRegressor(rank=rank, random_seed=0).fit(
+            myfm_design(case.X.shape, rows, cols), values - case.X.mean, X_rel=[block],
+            group_shapes=[*case.X.shape, block.feature_size], n_iter=SWEEPS + 2, n_kept_samples=1,
+            callback=lambda *_: (ends.append(time.perf_counter()), (False, ""))[1],
+        )  # fmt: skip
+    return 1000 * float(np.min(np.diff(ends)))
+
+
+PEERS = {"smurff": ("Macau", macau), "myfm": ("myFM", by_myfm)}
+
+
+def tables(data: dict[str, Any]) -> list[dict[str, Any]]:
+    """One line for every case."""
+    names = ("without", "with", *(name for name, _ in PEERS.values()))
+    rows = [
+        (case, *(found.get(name) for name in names), found["with"] / found["without"])
+        for case, found in data["milliseconds"].items()
+    ]
+    header = ("case", "ms without", "ms with features", "Macau", "myFM", "with / without")
+    return [table("A sweep with features", header, rows, quoted=True)]
+
+
+def claims(data: dict[str, Any]) -> list[dict[str, Any]]:
+    """What features may cost, and how much faster than peers they are."""
+    made = []
+    for case, found in data["milliseconds"].items():
+        if "rows" in case:
+            ratio = found["with"] / found["without"]
+            made.append(claim(f"{case}, with over without", ratio, most=MOST))
+        for name, _ in PEERS.values():
+            if name in found:
+                times = found[name] / found["with"]
+                made.append(claim(f"{case}, {name} over ours", times, least=LEAST))
+    return made
+
+
+def part(options: Options) -> dict[str, Any]:
+    """Milliseconds of all cases."""
+    there = installed(PEERS) if options.peers else []
+    found: dict[str, dict[str, float]] = {}
+    for name, make in (QUICK if options.quick else CASES).items():
+        case, rank = make(), 2 if options.quick else RANK
+        say(name)
+        found[name] = ours(case, options, rank)
+        for peer in there if case.features is not None else ():
+            title, run = PEERS[peer]
+            found[name][title] = run(case, options.threads, rank)
+    data = {"milliseconds": found}
+    return {"claims": claims(data), "tables": tables(data), "data": data, "datasets": {}}
