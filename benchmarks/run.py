@@ -76,6 +76,9 @@ PARTS = {
         pages=("docs/estimators.md",), kept="errors",
     ),
     "chains": Part("what a second chain costs", repeats=15, pages=("docs/performance.md",)),
+    "cluster": Part(
+        "one chain on a Dask cluster, beside threads", repeats=3, pages=("docs/scaling-out.md",)
+    ),
     "compare": Part(
         "how good the advice of compare is (hours)", takes=("data",), repeats=10,
         data=(*_FIVE, "overlap"), kept="compare",

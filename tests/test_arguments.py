@@ -42,7 +42,7 @@ SAMPLE = {
     "X": X, "model": "GGG", "n_components": 2, "draws": 2, "burn_in": 0, "thin": 1, "chains": 1,
     "hyperparameters": None, "biases": False, "noise": None, "lower": None, "upper": None,
     "init": "data", "scale_move": True, "cells": None, "keep": (), "random_state": 0,
-    "n_jobs": None, "progress": False, "store": None,
+    "n_jobs": None, "progress": False, "store": None, "dask": None,
 }  # fmt: skip
 FIT = {
     **{k: v for k, v in SAMPLE.items() if k not in ("init", "scale_move", "cells", "keep")},

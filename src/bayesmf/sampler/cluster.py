@@ -88,7 +88,7 @@ class Crew:
     ) -> None:
         self._client, self._problem, self._address = client, problem, address
         self._why: BaseException | None = None  # of the last shard that did not answer
-        self._size = shards or len(self._workers(1, _SOON))
+        self._size = shards or len(self._workers(1, 0.0))
         X, K = problem.X, problem.n_components
         self._cuts = [cuts(view, self._size, K) for view in (X.rows, X.cols)]
         self._members: dict[int, _Member] = {}
@@ -181,19 +181,24 @@ class Crew:
         """The answer of a shard, or None if there is none (yet)."""
         try:
             return None if future is None else future.result(timeout=timeout)
+        except TimeoutError:
+            return None
         except (Exception, CancelledError) as error:
             self._why = error
             return None
 
     def _workers(self, least: int, patience: float) -> dict[str, int]:
-        """Threads of every worker, by address; some are waited for, but not for ever."""
-        end = time.monotonic() + patience
+        """Threads of every worker, by address; ``least`` are waited for, and one for longer."""
+        begin = time.monotonic()
+        end = begin + patience
         while True:
             if self._client.status != "running":
                 raise lost(self._address)
             found: dict[str, int] = self._client.nthreads()
-            if len(found) >= least or time.monotonic() > end:
+            if len(found) >= least or (found and time.monotonic() > end):
                 return found
+            if time.monotonic() > max(end, begin + _SOON):
+                raise ModelError(f"--dask {self._address}: the cluster has no workers; start some.")
             time.sleep(0.1)
 
     def _complete(self) -> None:
@@ -204,8 +209,6 @@ class Crew:
             if not missing and all(self._joins(n, m) for n, m in self._members.items()):
                 return
             workers = self._workers(self._size, _PATIENCE if self._last else 0.0)
-            if not workers and not (workers := self._workers(1, _SOON)):
-                raise ModelError(f"--dask {self._address}: the cluster has no workers; start some.")
             for number in missing:
                 self._make(number, workers)
         raise self._dying("before the first sweep is done")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
@@ -17,6 +18,11 @@ def connected(address: str, **options: Any) -> Iterator[Any]:
         from distributed import Client
     except ImportError:
         raise needs("--dask", "Dask", "dask") from None
+    if not re.search(r"://|:\d+$", address):
+        raise ModelError(
+            f"--dask must be the address of a scheduler, such as tcp://10.0.0.1:8786, got "
+            f"{address!r}."
+        )
     try:
         client = Client(address, timeout="30s", **options)
     except (OSError, ValueError) as error:
