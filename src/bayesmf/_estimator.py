@@ -329,8 +329,8 @@ class Factorisation(Results):
             names = [self._matrix.names()[1][j] for j in np.flatnonzero(empty)]
             some = ", ".join(map(repr, names[:5])) + (", ..." if len(names) > 5 else "")
             warnings.warn(
-                f"Nothing is observed of {len(names)} columns: {some}; what fills them comes from "
-                "the prior alone. Leave them out.",
+                f"Columns without an observed value ({len(names)}): {some}; what fills them comes "
+                "from the prior alone. Leave them out.",
                 DataWarning,
                 stacklevel=4,
             )
