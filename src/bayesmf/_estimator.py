@@ -334,8 +334,8 @@ class Factorisation(Results):
             some = ", ".join(repr(names[j]) for j in np.flatnonzero(empty)[:5])
             some += ", ..." if count > 5 else ""
             warnings.warn(
-                f"Nothing is observed of {count} columns: {some}; what fills them comes from "
-                "the prior alone. Leave them out.",
+                f"Columns without an observed value ({count}): {some}; what fills them comes "
+                "from the prior alone. Leave them out.",
                 DataWarning,
                 stacklevel=4,
             )

@@ -627,8 +627,8 @@ def test_likelihoods_tell_what_they_found(here, capsys, options, words):
 def test_limits_in_the_table_itself(here, capsys):
     Path("data.csv").write_text(',a,b\nx,1,>8\ny,"[2, 4]",3\nz,2,5\n')
     out, record = run(capsys, "--scale", "none")
-    assert "1 entries (16.7%) are known to lie at or beyond" in out
-    assert "1 entries (16.7%) are known to lie between two" in out
+    assert "1 entry (16.7%) is known to lie at or beyond" in out
+    assert "1 entry (16.7%) is known to lie between two" in out
     assert record["upper"] is None and "upper=[inf, 8.0]" in record["resolved"]
     assert main(["report", "data-fit", "--output", "page.html", "--quiet"]) == 0
     assert "no use for limits" in refused(

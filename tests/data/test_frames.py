@@ -132,7 +132,7 @@ def test_columns_are_known_by_name_in_other_libraries_too():
 def test_empty_columns_are_warned_about():
     values = small_matrix()
     values[:, 3] = np.nan
-    with pytest.warns(DataWarning, match="Nothing is observed of 1 columns: 'c3'; what fills"):
+    with pytest.warns(DataWarning, match=r"without an observed value \(1\): 'c3'; what fills"):
         BayesianImputer("GGGA", 2, **SHORT).fit(as_pandas(values))
 
 

@@ -49,7 +49,8 @@ def parser() -> argparse.ArgumentParser:
     found = argparse.ArgumentParser(
         prog="bayesmf",
         description="Bayesian matrix factorisation of matrices with missing entries.",
-        epilog="Every command has its own help: bayesmf reproduce --help",
+        epilog="Begin with bayesmf fit TABLE.csv. Every command has its own help with examples, "
+        "as in bayesmf fit --help.",
     )
     found.add_argument("--version", action="version", version=f"bayesmf {__version__}")
     commands = found.add_subparsers(title="commands", metavar="COMMAND", required=True)

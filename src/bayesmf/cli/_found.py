@@ -72,9 +72,14 @@ def words(record: dict[str, Any]) -> Iterator[str]:
         )
     yield f"{_sentence(record)}; {text}."
     if count := told["beyond_a_limit"]:
-        yield f"{count} entries ({count / n:.1%}) are known to lie at or beyond a limit."
+        yield f"{_entries(count, n)} known to lie at or beyond a limit."
     if count := told["between_two"]:
-        yield f"{count} entries ({count / n:.1%}) are known to lie between two numbers."
+        yield f"{_entries(count, n)} known to lie between two numbers."
+
+
+def _entries(count: int, n: int) -> str:
+    what, verb = ("entry", "is") if count == 1 else ("entries", "are")
+    return f"{count} {what} ({count / n:.1%}) {verb}"
 
 
 def _sentence(record: dict[str, Any]) -> str:

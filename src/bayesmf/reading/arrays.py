@@ -6,6 +6,7 @@ Nothing is ever unpickled.
 from __future__ import annotations
 
 import gzip
+import warnings
 import zipfile
 import zlib
 from collections.abc import Callable
@@ -92,6 +93,8 @@ def read_mtx(path: Path) -> ObservedMatrix:
 
     def read() -> Any:
         _sizes.check_market(path)
-        return mmread(path, spmatrix=False)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # sparse arrays are as welcome
+            return mmread(path)
 
     return ObservedMatrix.of(loaded("a MatrixMarket file", read))
