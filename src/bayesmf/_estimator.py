@@ -55,7 +55,7 @@ from bayesmf.posterior.new_rows import NewRows, draw_new_rows, needed
 from bayesmf.posterior.noise import Noise
 from bayesmf.posterior.posterior import Posterior
 from bayesmf.posterior.predictive import Predictive
-from bayesmf.posterior.sample import run_on, sample
+from bayesmf.posterior.sample import check_cells, run_on, sample
 from bayesmf.posterior.verdict import UNUSABLE
 from bayesmf.ranks import automatic, choose_rank
 from bayesmf.sampler.checkpoints import known_seed
@@ -270,6 +270,7 @@ class Factorisation(BaseEstimator):
         if until not in (None, "converged"):
             raise ModelError(f"until must be None or 'converged', got {until!r}.")
         matrix = known_errors(self._read(X, reset=True), errors, weights)
+        check_cells(matrix.shape, self.chains)
         if any(given is not None for given in known.values()):
             matrix = matrix.with_features(**known)
         matrix.check_range()

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bayesmf import DataError, ModelError, ObservedMatrix, _sizes, sample
+from bayesmf import BayesianMF, DataError, ModelError, ObservedMatrix, _sizes, sample
 from bayesmf.posterior import blocks
 
 OPTIONS = {"draws": 12, "burn_in": 3, "random_state": 0}
@@ -113,6 +113,8 @@ def test_what_cannot_fit_into_memory_is_refused_at_once():
     wide = ObservedMatrix.from_triples([0, 999_999], [0, 99_999], [1.0, 2.0])
     with pytest.raises(DataError, match=r"1000000 x 100000 cells .* 1600 GB .* cells=\(rows, cols"):
         sample(wide, "GGG", 2, **OPTIONS)
+    with pytest.raises(DataError, match=r"1000000 x 100000 cells in 2 chains take 3200 GB"):
+        BayesianMF(chains=2).fit(wide)
     with pytest.raises(DataError, match=r"kept draws of U, V.* store"):
         sample(wide, "GGG", 2, cells=([0], [0]), keep=("U", "V"), draws=10**6)
     _sizes.check_memory(1e6, "numbers", "buy more")
