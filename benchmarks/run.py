@@ -116,6 +116,7 @@ PARTS = {
         data=(*_FIVE, *_PUBLIC, "overlap"),
         pages=("docs/which-noise.md",), kept="scores",
     ),
+    "size": Part("up to a hundred million entries on one machine", pages=("docs/size.md",)),
     "simulated": Part(
         "whether likelihoods find what simulated data were made with",
         pages=("docs/which-noise.md",),

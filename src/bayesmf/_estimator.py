@@ -46,7 +46,7 @@ from bayesmf.posterior.files import (
 )
 from bayesmf.posterior.new_rows import needed
 from bayesmf.posterior.posterior import Posterior
-from bayesmf.posterior.sample import run_on, sample
+from bayesmf.posterior.sample import check_cells, run_on, sample
 from bayesmf.ranks import automatic, choose_rank
 from bayesmf.sampler.checkpoints import known_seed
 from bayesmf.sampler.cluster import check_cluster
@@ -253,6 +253,7 @@ class Factorisation(Results):
         if until not in (None, "converged"):
             raise ModelError(f"until must be None or 'converged', got {until!r}.")
         matrix = known_errors(self._read(X, reset=True), errors, weights)
+        check_cells(matrix.shape, self.chains)
         if any(given is not None for given in known.values()):
             matrix = matrix.with_features(**known)
         matrix.check_range()

@@ -37,10 +37,8 @@ from bayesmf.data.views import (
     IntArray,
     Shape,
     View,
-    both_views,
     lay_out,
     refilled,
-    taken,
     transposed,
 )
 
@@ -273,28 +271,9 @@ class ObservedMatrix:
         array([[ 1., nan],
                [nan,  4.]])
         """
-        try:
-            chosen = np.asarray(selected)
-        except ValueError:
-            chosen = np.array([None])
-        if chosen.dtype.kind not in "biu" and chosen.size:
-            raise DataError("selected needs flags or positions of entries.")
-        if chosen.dtype == bool and chosen.shape != (self.n_observed,):
-            raise DataError(f"selected needs {self.n_observed} flags, not shape {chosen.shape}.")
-        kept = np.zeros(self.n_observed, dtype=bool)
-        try:
-            kept[chosen if chosen.size else []] = True
-        except IndexError:
-            raise DataError(f"selected has positions outside 0 to {kept.size - 1}.") from None
-        views = both_views(taken(self.rows, kept), self.shape)
-        part = ObservedMatrix(self.shape, *views, self.row_labels, self.col_labels)
-        return replace(
-            part,
-            errors=None if self.errors is None else self.errors[kept],
-            bounds=None if self.bounds is None else self.bounds.take(kept),
-            origin=self.origin, row_features=self.row_features, col_features=self.col_features,
-            pattern=self.pattern,
-        )  # fmt: skip
+        from bayesmf.data.parts import take
+
+        return take(self, selected)
 
     def part(
         self, rows: npt.ArrayLike | None = None, cols: npt.ArrayLike | None = None
@@ -309,38 +288,9 @@ class ObservedMatrix:
         array([[5., 6.],
                [1., 2.]])
         """
-        chosen = [
-            np.arange(n)[slice(None) if some is None else np.asarray(some)]
-            for n, some in zip(self.shape, (rows, cols), strict=True)
-        ]
-        new = []
-        for n, some in zip(self.shape, chosen, strict=True):
-            place = np.full(n, -1)
-            place[some] = np.arange(some.size)
-            new.append(place)
-        i, j, values = self.triples()
-        kept = np.flatnonzero((new[0][i] >= 0) & (new[1][j] >= 0))
-        i, j = new[0][i[kept]], new[1][j[kept]]
-        order = np.lexsort((j, i))
-        kept, i, j = kept[order], i[order], j[order]
-        names = [
-            None if labels is None else labels[some]
-            for labels, some in zip((self.row_labels, self.col_labels), chosen, strict=True)
-        ]
-        shape = checked_shape((chosen[0].size, chosen[1].size))
-        features = [
-            known if known is None or some is None else known.take(some)
-            for known, some in ((self.row_features, rows), (self.col_features, cols))
-        ]
-        return replace(
-            ObservedMatrix.of_entries(
-                [places(i, j, values[kept])], shape, (names[0], names[1])
-            ),
-            errors=None if self.errors is None else self.errors[kept],
-            bounds=None if self.bounds is None else self.bounds.take(kept),
-            origin=self.origin, row_features=features[0], col_features=features[1],
-            pattern=self.pattern,
-        )  # fmt: skip
+        from bayesmf.data.parts import part
+
+        return part(self, rows, cols)
 
     def with_features(
         self, row_features: Any = None, col_features: Any = None, *, row_kernel: Any = None,

@@ -189,14 +189,19 @@ def _numbers(values: Any) -> Array:
         raise DataError("cells: their values must be numbers.") from None
 
 
+def check_cells(shape: tuple[int, int], chains: int) -> None:
+    """Refuse to keep moments of all cells where these cannot fit into memory."""
+    check_memory(
+        16 * shape[0] * shape[1] * chains,
+        f"means and variances of all {shape[0]} x {shape[1]} cells in {chains} chains",
+        "ask for the cells that you need: sample(..., cells=(rows, cols))",
+    )
+
+
 def _check_memory(plan: Plan, draws_too: bool) -> None:
     """Refuse what cannot fit into memory: moments of all cells, and kept draws without a store."""
-    I, J = plan.problem.X.shape  # noqa: E741
-    cells = 0 if plan.cells is not None else 16 * I * J * plan.chains
-    check_memory(
-        cells, f"means and variances of all {I} x {J} cells in {plan.chains} chains",
-        "ask for the cells that you need: cells=(rows, cols)",
-    )  # fmt: skip
+    if plan.cells is None:
+        check_cells(plan.problem.X.shape, plan.chains)
     if draws_too:
         kept = sum(8 * math.prod(shape) for shape in plan.shapes().values())
         check_memory(kept, f"kept draws of {', '.join(plan.keep)}", "name a folder for them: store")

@@ -19,17 +19,14 @@ class _Watched(io.FileIO):
 
     def __init__(self, path: Path, bar: Any) -> None:
         super().__init__(path)
-        self._told = bar
+        self._bar = bar
 
     def readinto(self, buffer: Any) -> int | None:
         count = super().readinto(buffer)
-        self._told.update(count or 0)
+        self._bar.update(
+            min(count or 0, self._bar.total - self._bar.n)
+        )  # some bytes are read twice
         return count
-
-    def read(self, size: int | None = -1, /) -> bytes:
-        found = super().read(-1 if size is None else size)
-        self._told.update(len(found or b""))
-        return found
 
 
 def opened(path: Path) -> Any:

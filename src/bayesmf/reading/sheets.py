@@ -132,9 +132,9 @@ def plain_triples(path: Path, layout: Layout) -> ObservedMatrix | None:
             return None
         for batch in table.iter_batches(_BATCH, columns=list(layout.long)):
             columns = [batch.column(name) for name in layout.long]
-            if any(_has_gaps(column) for column in columns[:2]):
-                return None
             rows, cols = map(_places, columns[:2], triples.sides)
+            if rows is None or cols is None:
+                return None
             values = columns[2].cast("float64").to_numpy(zero_copy_only=False)
             triples.add_places(rows, cols, values)
     return matrix_of(triples) if triples.count else None
@@ -154,16 +154,12 @@ def _is_plain(schema: Any, names: Sequence[str]) -> bool:
     )
 
 
-def _has_gaps(column: Any) -> bool:
-    return column.null_count > 0 or any(
-        isinstance(label, str) and not label.strip() for label in column.unique().to_pylist()
-    )
-
-
-def _places(column: Any, side: Numbering) -> Array:
-    """Places of a block of labels."""
+def _places(column: Any, side: Numbering) -> Array | None:
+    """Places of a block of labels; None if one is missing or blank."""
     coded = column.dictionary_encode()
     labels = [str(label).strip() for label in coded.dictionary.to_pylist()]
+    if column.null_count or "" in labels:
+        return None
     return side.places(labels)[coded.indices.to_numpy()]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from typing import NamedTuple
 
@@ -76,8 +76,11 @@ class Table:
             )
 
     def __iter__(self) -> Iterator[list[Cell]]:
+        return self._checked(self._rows)
+
+    def _checked(self, rows: Iterable[Row]) -> Iterator[list[Cell]]:
         n, blank = len(self.header), 0  # rows without content since the last that has some
-        for line, row in self._rows:
+        for line, row in rows:
             self.line = line
             while len(row) > n and is_blank(row[-1]):
                 row.pop()
@@ -107,8 +110,7 @@ class Table:
         It goes beyond them only for blank rows: they are left out at the end of a table alone.
         """
         last = rows[-1][0]
-        self._rows = chain(rows, self._rows)
-        for cells in self:
+        for cells in self._checked(chain(rows, self._rows)):
             yield cells
             if self.line >= last:
                 return
