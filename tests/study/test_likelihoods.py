@@ -113,6 +113,15 @@ def test_choices_are_judged_where_they_were_not_made():
     assert chosen[2] == "GGGA, equal" and gain[2] == pytest.approx(0.05, abs=1e-4)
 
 
+def test_chains_that_went_astray_count_as_much_worse_and_no_more():
+    values = simulated((np.zeros(3), np.zeros(2), np.zeros((3, 2))))
+    values[1, 1, 0] += 9
+    for measure, sign in (("log error", 1), ("log density", -1)):
+        found = crossing.block(made(values), measure)
+        worse = sign * (found.values[1, 1, 0] - found.values[0, 0, 0])
+        assert found.bounded == 1 and worse == pytest.approx(crossing.MEASURES[measure].most)
+
+
 def test_holes_leave_a_block_whole():
     values = simulated((np.zeros(3), np.zeros(2), np.zeros((3, 2))))
     cells = made(values)
