@@ -12,7 +12,7 @@ import argparse
 import csv
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from bayesmf._files import Row, write_table
@@ -36,13 +36,19 @@ def whole_repeats(store: Store) -> dict[Task, Record]:
     found: dict[Task, Record] = {}
     for name, experiment in EXPERIMENTS.items():
         for protocol in experiment.protocols:
-            for tasks in grouped(
-                expand(name, protocol, "full"), "dataset", "setting", "repeat"
-            ).values():
+            for tasks in _repeats(expand(name, protocol, "full")):
                 records = dict(store.records(tasks))
                 if len(records) == len(tasks):
                     found |= records
     return found
+
+
+def _repeats(tasks: list[Task]) -> Iterable[list[Task]]:
+    """Tasks of one repeat on one matrix; at a setting, those of every variant by themselves."""
+    nested = [task for task in tasks if task.setting is None]
+    others = [task for task in tasks if task.setting is not None]
+    yield from grouped(nested, "dataset", "repeat").values()
+    yield from grouped(others, "dataset", "setting", "variant", "repeat").values()
 
 
 def read(path: Path) -> tuple[list[str], list[list[str]]]:

@@ -140,6 +140,8 @@ def test_observations_are_judged_with_the_right_likelihood():
     words = {(v.variant, v.claim): v.verdict for v in found}
     assert words["equal, Poisson", "GGG rises more than GGGA"] == "holds"
     assert words["cols", "GGG rises more than GGGA"] == "undecided"
+    alone = crossing.verdicts(made(values))  # without a second rank nothing rises
+    assert alone and not [v for v in alone if "rises" in v.claim]
 
 
 def test_tables_are_made_again_from_the_folds(short, tmp_path, monkeypatch):

@@ -22,7 +22,7 @@ from bayesmf.study.tasks import Result
 NESTED, RANK, HIDDEN = None, 20.0, 0.9  # settings: rank chosen inside, one for all, few entries
 EQUAL, POISSON = "equal", "Poisson"  # the likelihoods of the study
 COUNTS = (POISSON, "negative binomial")
-AGAIN = (EQUAL, "cols", "both", *COUNTS)  # those of which there are results at all settings
+AGAIN = (EQUAL, "cols", "both", "censored", "ordinal", *COUNTS)  # those at all settings
 BASE = "GGG"  # the prior without a choice
 SAMPLES = 2000  # of the folds, with replacement
 INTERVAL = (5, 95)  # percent
@@ -291,9 +291,13 @@ def _seen(check: Check, cells: Iterable[Cell], used: tuple[str | None, ...]) -> 
     elif check.experiment not in ("cross_validation", "model_selection"):
         return []  # noise and convergence were not run again
     words = ", ".join(filter(None, used))
+    here = [c for c in cells if c.setting in settings and c.variant in used and c.values]
+    whole = {  # a rise needs both ends
+        key for key, some in grouped(here, "model", "variant").items() if len(some) == len(settings)
+    }
     return [
         c._replace(experiment=check.experiment, setting=settings[c.setting], variant=words)
-        for c in cells if c.setting in settings and c.variant in used and c.values
+        for c in here if (c.model, c.variant) in whole
     ]  # fmt: skip
 
 
