@@ -141,7 +141,7 @@ def test_observations_are_judged_with_the_right_likelihood():
     assert words["equal, Poisson", "GGG rises more than GGGA"] == "holds"
     assert words["cols", "GGG rises more than GGGA"] == "undecided"
     alone = crossing.verdicts(made(values))  # without a second rank nothing rises
-    assert alone and not [v for v in alone if "rises" in v.claim]
+    assert not [v for v in alone if "rises" in v.claim]
 
 
 def test_tables_are_made_again_from_the_folds(short, tmp_path, monkeypatch):
