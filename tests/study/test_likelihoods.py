@@ -113,6 +113,15 @@ def test_choices_are_judged_where_they_were_not_made():
     assert chosen[2] == "GGGA, equal" and gain[2] == pytest.approx(0.05, abs=1e-4)
 
 
+def test_chains_that_went_astray_count_as_much_worse_and_no_more():
+    values = simulated((np.zeros(3), np.zeros(2), np.zeros((3, 2))))
+    values[1, 1, 0] += 9
+    for measure, sign in (("log error", 1), ("log density", -1)):
+        found = crossing.block(made(values), measure)
+        worse = sign * (found.values[1, 1, 0] - found.values[0, 0, 0])
+        assert found.bounded == 1 and worse == pytest.approx(crossing.MEASURES[measure].most)
+
+
 def test_holes_leave_a_block_whole():
     values = simulated((np.zeros(3), np.zeros(2), np.zeros((3, 2))))
     cells = made(values)
@@ -131,6 +140,8 @@ def test_observations_are_judged_with_the_right_likelihood():
     words = {(v.variant, v.claim): v.verdict for v in found}
     assert words["equal, Poisson", "GGG rises more than GGGA"] == "holds"
     assert words["cols", "GGG rises more than GGGA"] == "undecided"
+    alone = crossing.verdicts(made(values))  # without a second rank nothing rises
+    assert not [v for v in alone if "rises" in v.claim]
 
 
 def test_tables_are_made_again_from_the_folds(short, tmp_path, monkeypatch):

@@ -6,6 +6,7 @@ which `cells_of` makes the cells again.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -21,7 +22,7 @@ from bayesmf.study.tasks import Result
 NESTED, RANK, HIDDEN = None, 20.0, 0.9  # settings: rank chosen inside, one for all, few entries
 EQUAL, POISSON = "equal", "Poisson"  # the likelihoods of the study
 COUNTS = (POISSON, "negative binomial")
-AGAIN = (EQUAL, "cols", "both", *COUNTS)  # those of which there are results at all settings
+AGAIN = (EQUAL, "cols", "both", "censored", "ordinal", *COUNTS)  # those at all settings
 BASE = "GGG"  # the prior without a choice
 SAMPLES = 2000  # of the folds, with replacement
 INTERVAL = (5, 95)  # percent
@@ -30,9 +31,20 @@ CHECKED: dict[float | None, set[str]] = {  # models that observations need at a 
     RANK: {m for c in CHECKS if c.at == "rise" for m in (*c.more, *c.less)},
     HIDDEN: {m for c in CHECKS if c.experiment == "sparsity" for m in (*c.more, *c.less)},
 }
-MEASURES: dict[str, tuple[str, Callable[[Any], Any]]] = {  # part of a result, and its scale
-    "log error": ("mse", np.log),
-    "log density": ("log_density", np.asarray),
+
+
+class Measure(NamedTuple):
+    """A number by which a pair is judged."""
+
+    name: str  # of the part of a result
+    scale: Callable[[Any], Any]
+    sign: int  # 1 if more is better
+    most: float  # by which a pair may be worse than the base; beyond, all are as bad
+
+
+MEASURES = {
+    "log error": Measure("mse", np.log, -1, math.log(2)),
+    "log density": Measure("log_density", np.asarray, 1, 1.0),
 }
 
 
@@ -121,14 +133,17 @@ class Block(NamedTuple):
     priors: list[str]
     likelihoods: list[str]
     values: Array  # (P, L, F)
+    bounded: int = 0  # how many of them were so bad that the bound took their place
 
 
 def block(cells: Iterable[Cell], measure: str, counts: bool = False) -> Block:
     """The nested results on one dataset, of the normal family or of counts.
 
     Likelihoods that most priors of the family do not have are left out, then priors with a hole.
+    What is worse than the base by more than the measure's bound counts as that much worse: single
+    chains that went astray would else decide everything.
     """
-    name, scale = MEASURES[measure]
+    name, scale, sign, most = MEASURES[measure]
     known: dict[tuple[str, str], dict[int, float]] = {}
     for c in cells:
         if c.setting == NESTED and c.values and (c.variant in COUNTS) == counts:
@@ -144,8 +159,13 @@ def block(cells: Iterable[Cell], measure: str, counts: bool = False) -> Block:
         if all(set(known.get((model, one), ())) == set(folds) for one in likelihoods)
     ]  # fmt: skip
     values = [[[known[p, one][f] for f in folds] for one in likelihoods] for p in priors]
-    shape = len(priors), len(likelihoods), len(folds)
-    return Block(priors, likelihoods, np.array(values, dtype=float).reshape(shape))
+    array = np.array(values, dtype=float).reshape(len(priors), len(likelihoods), len(folds))
+    bounded = 0
+    if BASE in priors and EQUAL in likelihoods:
+        least = sign * array[priors.index(BASE), likelihoods.index(EQUAL)] - most
+        bounded = int(np.sum(sign * array < least))
+        array = sign * np.maximum(sign * array, least)
+    return Block(priors, likelihoods, array, bounded)
 
 
 # --- Variance components ------------------------------------------------------------------------
@@ -183,21 +203,21 @@ def resampled(values: Array, samples: int = SAMPLES) -> Array:
 
 def component_table(cells: Sequence[Cell]) -> Table:
     """Standard deviations of log error and log density that come from each part, with intervals."""
-    head = ("dataset", "measure", "priors", "likelihoods", "folds", "part", "sd", "from", "to",
-            "share of the variance", "share from", "share to")  # fmt: skip
+    head = ("dataset", "measure", "priors", "likelihoods", "folds", "bounded", "part", "sd", "from",
+            "to", "share of the variance", "share from", "share to")  # fmt: skip
     rows: list[Row] = []
     for dataset, some in grouped(cells, "dataset").items():
         for measure in MEASURES:
             found = block(some, measure)
             if min(found.values.shape) < 2:
-                continue
+                continue  # nothing can be told apart
             variances, again = components(found.values), resampled(found.values)
             shares, share_again = variances / variances.sum(), again / again.sum(1, keepdims=True)
             low, high = np.percentile(np.sqrt(again), INTERVAL, axis=0)
             share_low, share_high = np.percentile(share_again, INTERVAL, axis=0)
             for k, part in enumerate(PARTS):
                 numbers = variances[k] ** 0.5, low[k], high[k], shares[k], share_low[k]
-                rows.append((dataset, measure, *found.values.shape, part,
+                rows.append((dataset, measure, *found.values.shape, found.bounded, part,
                              *map(float, (*numbers, share_high[k]))))  # fmt: skip
     return head, rows
 
@@ -234,9 +254,10 @@ def choice_table(cells: Sequence[Cell]) -> Table:
     for dataset, some in grouped(cells, "dataset").items():
         for measure in MEASURES:
             found = block(some, measure)
-            if BASE not in found.priors or EQUAL not in found.likelihoods:
+            known = BASE in found.priors and EQUAL in found.likelihoods
+            if not known or found.values.shape[2] < 2:
                 continue
-            for what, (names, gain) in choices(found, 1 if "density" in measure else -1).items():
+            for what, (names, gain) in choices(found, MEASURES[measure].sign).items():
                 chosen = "; ".join(f"{names.count(name)} x {name}" for name in dict.fromkeys(names))
                 rows.append(
                     (dataset, measure, what, float(gain.mean()), standard_error(gain), chosen)
@@ -250,13 +271,14 @@ def choice_table(cells: Sequence[Cell]) -> Table:
 def right(cells: Iterable[Cell], counts: bool) -> str | None:
     """The likelihood of a family, of those run at all settings, with the largest log density.
 
-    Of its mean over the priors, in nested cross-validation.
+    Of the median over the priors of its means over the folds, in nested cross-validation.
     """
     found = block(cells, "log density", counts)
     if not found.priors:
         return None
-    means = dict(zip(found.likelihoods, found.values.mean(axis=(0, 2)), strict=True))
-    return max((one for one in means if one in AGAIN), key=means.__getitem__, default=None)
+    middle = np.median(found.values.mean(axis=2), axis=0)
+    known = {one: m for one, m in zip(found.likelihoods, middle, strict=True) if one in AGAIN}
+    return max(known, key=known.__getitem__, default=None)
 
 
 def _seen(check: Check, cells: Iterable[Cell], used: tuple[str | None, ...]) -> list[Cell]:
@@ -269,9 +291,13 @@ def _seen(check: Check, cells: Iterable[Cell], used: tuple[str | None, ...]) -> 
     elif check.experiment not in ("cross_validation", "model_selection"):
         return []  # noise and convergence were not run again
     words = ", ".join(filter(None, used))
+    here = [c for c in cells if c.setting in settings and c.variant in used and c.values]
+    whole = {  # a rise needs both ends
+        key for key, some in grouped(here, "model", "variant").items() if len(some) == len(settings)
+    }
     return [
         c._replace(experiment=check.experiment, setting=settings[c.setting], variant=words)
-        for c in cells if c.setting in settings and c.variant in used and c.values
+        for c in here if (c.model, c.variant) in whole
     ]  # fmt: skip
 
 

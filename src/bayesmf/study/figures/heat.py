@@ -23,7 +23,7 @@ class Map(NamedTuple):
 
     title: str
     value: Callable[[Cell, Cell], float]
-    words: str  # how the number is written
+    digits: int  # after the point of small numbers
 
 
 def _mean(c: Cell, name: str) -> float:
@@ -32,11 +32,11 @@ def _mean(c: Cell, name: str) -> float:
 
 MAPS = (
     Map("test error beside GGG, equal (%)",
-        lambda c, base: 100 * (c.mean / base.mean - 1), "{:.0f}"),
+        lambda c, base: 100 * (c.mean / base.mean - 1), 0),
     Map("log density lost (nats per entry)",
-        lambda c, base: _mean(base, "log_density") - _mean(c, "log_density"), "{:.2f}"),
-    Map("coverage of 90 % intervals less 90 (points)",
-        lambda c, base: 100 * (_mean(c, "coverage") - 0.9), "{:.0f}"),
+        lambda c, base: _mean(base, "log_density") - _mean(c, "log_density"), 2),
+    Map("90 % intervals: points below 90 %",
+        lambda c, base: 100 * (0.9 - _mean(c, "coverage")), 0),
 )  # fmt: skip
 
 
@@ -67,7 +67,9 @@ def _draw_maps(words: str, cells: dict[tuple[str, str], Cell], base: Cell) -> st
         ax.set_xticks(np.arange(len(variants)) + 0.5, variants, rotation=60, ha="right")
     axes[0].set_yticks(np.arange(len(models)) + 0.5, models)
     axes[0].invert_yaxis()
-    style.set_title(figure, f"{words}; grey: there is no such model, or it failed", base)
+    style.set_title(
+        figure, f"{words}; grey: there is no such model, or it failed", base._replace(variant="")
+    )
     return figure
 
 
@@ -80,8 +82,8 @@ def _draw_map(ax: style.Axes, values: Array, panel: Map) -> None:
     ax.pcolormesh(values, cmap=colours, vmin=-reach, vmax=reach, edgecolors="white", lw=0.4)
     for (i, j), value in np.ndenumerate(values):
         if np.isfinite(value):
-            text = panel.words.format(value).replace("-", "\N{MINUS SIGN}")
-            text = "0" if float(panel.words.format(value)) == 0 else text
+            text = f"{value:.{0 if abs(value) >= 10 else panel.digits}f}"
+            text = "0" if float(text) == 0 else text.replace("-", "\N{MINUS SIGN}")
             pale = abs(value) < 0.7 * reach
             ax.text(j + 0.5, i + 0.5, text, ha="center", va="center", fontsize=4.6,
                     color="black" if pale else "white")  # fmt: skip

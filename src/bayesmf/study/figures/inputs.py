@@ -88,7 +88,7 @@ def draw_priors(folder: str | Path) -> list[Path]:
             ax.legend(loc="upper right", handlelength=1.6, fontsize=6)
         for ax, (title, (model, start, surface)) in zip(axes[3:], SURFACES.items(), strict=False):
             fade = LinearSegmentedColormap.from_list("fade", ["white", style.LOOKS[model][0]])
-            grid = np.linspace(start, 8, 161)
+            grid = np.linspace(start, 8, 61)
             ax.contourf(grid, grid, surface(*np.meshgrid(grid, grid)), 10, cmap=fade)
             ax.set(title=title, xlabel="first entry", ylabel="second entry", aspect="equal")
         tails.set(title="tails of all", xlabel="entry", ylabel="density", xscale="log",
