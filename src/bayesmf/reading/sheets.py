@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 from numbers import Real
 from pathlib import Path
@@ -35,23 +35,22 @@ def open_excel(path: Path, layout: Layout) -> Iterator[Table]:
             "export the sheet as CSV."
         ) from None
 
-    # Twice: a formula and the value that was stored for it are two ways to look at a cell.
-    books = [
-        loaded("an Excel file", partial(load_workbook, path, read_only=True, data_only=values))
-        for values in (True, False)
-    ]
-    names = books[0].sheetnames
-    name = _sheet(names, layout.sheet)
-    others = names[1:] if layout.sheet is None else []
-    first = f"Sheet {name!r} was read, the first of {len(names)}; {_another(others)}"
-    try:
-        rows = _excel_rows(books[0][name], books[1][name], layout)
-        yield Table(rows, layout, typed=True, notes=[f"{first}."] if others else [])
-    except DataError as error:
-        raise DataError(f"{first}; in it, {error}") if others else error from None
-    finally:
-        for book in books:
-            book.close()
+    with ExitStack() as opened:
+        # Twice: a formula and the value that was stored for it are two ways to look at a cell.
+        books = []
+        for values in (True, False):
+            read = partial(load_workbook, path, read_only=True, data_only=values)
+            books.append(loaded("an Excel file", read))
+            opened.callback(books[-1].close)
+        names = books[0].sheetnames
+        name = _sheet(names, layout.sheet)
+        others = names[1:] if layout.sheet is None else []
+        first = f"Sheet {name!r} was read, the first of {len(names)}; {_another(others)}"
+        rows = opened.enter_context(closing(_excel_rows(books[0][name], books[1][name], layout)))
+        try:
+            yield Table(rows, layout, typed=True, notes=[f"{first}."] if others else [])
+        except DataError as error:
+            raise DataError(f"{first}; in it, {error}") if others else error from None
 
 
 def _another(names: list[str]) -> str:
@@ -73,22 +72,26 @@ def _sheet(names: list[str], wanted: str | int | None) -> str:
     raise ModelError(f"There is no sheet {wanted!r}; the sheets are {known}.{hint}")
 
 
-def _excel_rows(values: Any, formulas: Any, layout: Layout) -> Iterator[Row]:
+def _excel_rows(values: Any, formulas: Any, layout: Layout) -> Generator[Row, None, None]:
     """Rows without the empty cells at their ends, of which sheets may have any number."""
-    pages = (page.iter_rows(values_only=True) for page in (values, formulas))
-    for number, (row, sources) in enumerate(zip(*pages, strict=True), 1):
-        cells = [_cell(value) for value in row]
-        for cell, source in zip(cells, sources, strict=True):
-            if cell == "" and isinstance(source, str) and source.startswith("="):
-                raise DataError(
-                    f"row {number} has the formula {source[:40]!r} without a value; open the file "
-                    "in a spreadsheet program and save it there."
-                )
-        while len(cells) > 1 and cells[-1] == "":
-            cells.pop()
-        comment = bool(layout.comment and str(cells[0]).startswith(layout.comment))
-        if number > layout.skip and not comment:
-            yield number, cells
+    with ExitStack() as opened:
+        pages = [
+            opened.enter_context(closing(page.iter_rows(values_only=True)))
+            for page in (values, formulas)
+        ]
+        for number, (row, sources) in enumerate(zip(*pages, strict=True), 1):
+            cells = [_cell(value) for value in row]
+            for cell, source in zip(cells, sources, strict=True):
+                if cell == "" and isinstance(source, str) and source.startswith("="):
+                    raise DataError(
+                        f"row {number} has the formula {source[:40]!r} without a value; open the "
+                        "file in a spreadsheet program and save it there."
+                    )
+            while len(cells) > 1 and cells[-1] == "":
+                cells.pop()
+            comment = bool(layout.comment and str(cells[0]).startswith(layout.comment))
+            if number > layout.skip and not comment:
+                yield number, cells
 
 
 @contextmanager
