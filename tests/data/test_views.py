@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from bayesmf import DataError, ObservedMatrix
-from bayesmf.data.views import Entries
+from bayesmf.data.views import Entries, Gathered
 
 N, SHAPE = 400_000, (4000, 900)
 
@@ -21,6 +21,14 @@ def scattered(rng):
     """Places of N different cells, in no order."""
     cells = rng.permutation(SHAPE[0] * SHAPE[1])[:N].astype(np.int32)
     return np.divmod(cells, np.int32(SHAPE[1]))
+
+
+def in_blocks(i, j, x):
+    gathered = Gathered()
+    for first in range(0, N, 30_000):
+        part = slice(first, first + 30_000)
+        gathered.add(Entries(i[part].copy(), j[part].copy(), x[part].copy()))
+    return gathered
 
 
 def view_bytes(X):
@@ -49,13 +57,7 @@ def test_memory_is_that_of_the_views(rng, kind):
         "CSR": lambda: ObservedMatrix.of(given.tocsr()),
         "CSC": lambda: ObservedMatrix.of(given.tocsc()),
         "COO": lambda: ObservedMatrix.of(given),
-        "blocks": lambda: ObservedMatrix.of_entries(
-            [
-                Entries(a.astype(np.int32), b.astype(np.int32), c.copy())
-                for a, b, c in zip(*(np.array_split(part, 9) for part in (i, j, x)), strict=True)
-            ],
-            SHAPE,
-        ),
+        "blocks": lambda: ObservedMatrix.of_entries(in_blocks(i, j, x), SHAPE),
         "take": lambda: whole.take(np.ones(N, dtype=bool)),
     }[kind]
     # A matrix of SciPy that is made within counts as given: it is 12 bytes an entry.
@@ -75,20 +77,22 @@ def test_memory_of_a_dense_matrix(rng):
     assert most / view_bytes(X) < 1.3
 
 
-def test_blocks_are_taken_out_of_their_list():
+def test_gathered_entries_are_given_away():
     zero = np.zeros(1, np.int32)
-    blocks = [Entries(zero, zero, np.ones(1)), Entries(zero, zero + 1, np.full(1, 2.0))]
-    X = ObservedMatrix.of_entries(blocks, (1, 2))
+    gathered = Gathered([Entries(zero, zero, np.ones(1)), Entries(zero, zero + 1, np.full(1, 2.0))])
+    assert gathered.values.tolist() == [1.0, 2.0]
+    X = ObservedMatrix.of_entries(gathered, (1, 2))
     assert X.to_array().tolist() == [[1.0, 2.0]]
-    assert blocks == []
-    assert ObservedMatrix.of_entries([], (2, 2)).n_observed == 0
+    assert gathered.size == gathered.values.size == 0
+    assert ObservedMatrix.of_entries(gathered, (2, 2)).n_observed == 0
+    assert zero.size == 1  # what was given is left as it was
 
 
 def test_cells_that_repeat_are_named_whatever_the_block():
     zero = np.zeros(1, np.int32)
-    again = [Entries(zero, zero + 1, np.full(1, np.nan)), Entries(zero, zero + 1, np.ones(1))]
+    again = Entries(zero, zero + 1, np.full(1, np.nan)), Entries(zero, zero + 1, np.ones(1))
     with pytest.raises(DataError, match=r"row 0, column 1 occurs more than once"):
-        ObservedMatrix.of_entries(again, (1, 2))
+        ObservedMatrix.of_entries(Gathered(again), (1, 2))
 
 
 def test_order_of_columns_follows_the_entries(rng):

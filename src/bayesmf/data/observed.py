@@ -32,8 +32,8 @@ from bayesmf.data.origin import Origin
 from bayesmf.data.views import (
     Array,
     BoolArray,
-    Entries,
     FloatArray,
+    Gathered,
     IntArray,
     Shape,
     View,
@@ -124,12 +124,12 @@ class ObservedMatrix:
         names = as_labels(row_labels, shape[0], "row"), as_labels(col_labels, shape[1], "column")
         if is_sparse:
             values = as_floats(source.data, source.row, source.col, names)
-            blocks = [places(source.row, source.col, values)]
+            entries = Gathered([places(source.row, source.col, values)])
             del source, values
-            return cls.of_entries(blocks, shape, names)
+            return cls.of_entries(entries, shape, names)
         flags = None if mask is None else checked_mask(mask, X, shape)
-        blocks = list(dense_entries(source, flags, names))
-        return cls.of_entries(blocks, shape, names, strict=mask is not None)
+        entries = Gathered(dense_entries(source, flags, names))
+        return cls.of_entries(entries, shape, names, strict=mask is not None)
 
     @classmethod
     @checked
@@ -168,18 +168,18 @@ class ObservedMatrix:
         if len(set(sizes)) > 1:
             raise DataError(f"rows, cols and values have different lengths {sizes}; match them.")
         names, shape = (row_names, col_names), checked_shape((n, m))
-        blocks = [places(i, j, as_floats(x, i, j, names))]
-        return cls.of_entries(blocks, shape, names)
+        entries = Gathered([places(i, j, as_floats(x, i, j, names))])
+        return cls.of_entries(entries, shape, names)
 
     @classmethod
     def of_entries(
-        cls, blocks: list[Entries], shape: Shape, names: Names = (None, None), strict: bool = False
+        cls, entries: Gathered, shape: Shape, names: Names = (None, None), strict: bool = False
     ) -> ObservedMatrix:
-        """Return the matrix of entries in blocks, in any order, which are taken out of the list.
+        """Return the matrix of entries in any order, which are taken.
 
         Missing ones are left out, or refused if ``strict``.
         """
-        views = lay_out(blocks, shape, lambda i, j: cell_name(i, j, names), strict)
+        views = lay_out(entries, shape, lambda i, j: cell_name(i, j, names), strict)
         return cls(shape, *views, *names)
 
     @property

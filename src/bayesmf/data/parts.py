@@ -10,7 +10,7 @@ import numpy.typing as npt
 from bayesmf._errors import DataError
 from bayesmf.data.inputs import checked_shape, places
 from bayesmf.data.observed import ObservedMatrix
-from bayesmf.data.views import both_views, taken
+from bayesmf.data.views import Gathered, both_views, taken
 
 
 def take(X: ObservedMatrix, selected: npt.ArrayLike) -> ObservedMatrix:
@@ -68,7 +68,7 @@ def part(
     ]
     return replace(
         ObservedMatrix.of_entries(
-            [places(i, j, values[kept])], shape, (names[0], names[1])
+            Gathered([places(i, j, values[kept])]), shape, (names[0], names[1])
         ),
         errors=None if X.errors is None else X.errors[kept],
         bounds=None if X.bounds is None else X.bounds.take(kept),

@@ -6,7 +6,7 @@ Both are made from entries in any order, with no more memory beside them than th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeAlias
 
@@ -59,31 +59,65 @@ class View:
 class Entries(NamedTuple):
     """Places and values of entries in any order."""
 
-    rows: npt.NDArray[np.int32]
-    cols: npt.NDArray[np.int32]
-    values: FloatArray  # NaN where missing
+    rows: Array  # of 32 bits, as those of the columns
+    cols: Array
+    values: Array  # NaN where missing
 
-    @classmethod
-    def joined(cls, blocks: list[Entries]) -> Entries:
-        """All entries of several blocks, which are taken apart: nothing is held twice at the end.
 
-        Examples
-        --------
-        >>> import numpy as np
-        >>> block = Entries(np.zeros(2, np.int32), np.arange(2, dtype=np.int32), np.ones(2))
-        >>> Entries.joined([block, block]).cols.tolist()
-        [0, 1, 0, 1]
-        """
-        if len(blocks) == 1:
-            return blocks.pop()
-        parts = [list(part) for part in zip(*blocks, strict=True)] or [[], [], []]
-        blocks.clear()
-        kinds: Sequence[Any] = (np.int32, np.int32, np.float64)
-        made = []
-        for kind in kinds:
-            own = parts.pop(0)
-            made.append(np.concatenate(own, dtype=kind) if own else np.empty(0, kind))
-        return cls(*made)
+class Gathered:
+    """Entries that come in blocks, in arrays that grow with them.
+
+    Arrays grow in place where the system can: a list of blocks would have to be held beside the
+    whole in the end, and its memory might never be given back.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> block = Entries(np.zeros(2, np.int32), np.arange(2, dtype=np.int32), np.ones(2))
+    >>> Gathered([block, block]).pop().cols.tolist()
+    [0, 1, 0, 1]
+    """
+
+    def __init__(self, blocks: Iterable[Entries] = ()) -> None:
+        self._parts: Entries | None = None
+        self._own = False  # whether the arrays are nobody else's
+        self.size = 0
+        for block in blocks:
+            self.add(block)
+
+    def add(self, block: Entries) -> None:
+        """Take in a block; one that stays alone is not copied."""
+        if self._parts is None:
+            self._parts, self._own, self.size = block, False, block.values.size
+            return
+        end, room = self.size + block.values.size, self._parts.values.size
+        if end > room:
+            self._resize(self._parts, max(end, room + room // 8))
+        for part, new in zip(self._parts, block, strict=True):
+            part[self.size : end] = new
+        self.size = end
+
+    def _resize(self, parts: Entries, size: int) -> None:
+        if not self._own:
+            parts = Entries(*(part.copy() for part in parts))
+        for part in parts:
+            part.resize(size, refcheck=False)
+        self._parts, self._own = parts, True
+
+    @property
+    def values(self) -> FloatArray:
+        """Values of all entries so far."""
+        return np.empty(0) if self._parts is None else self._parts.values[: self.size]
+
+    def pop(self) -> Entries:
+        """All entries, which are given away."""
+        if self._parts is None:
+            nothing = np.empty(0, np.int32)
+            return Entries(nothing, nothing, np.empty(0))
+        if self._parts.values.size > self.size:
+            self._resize(self._parts, self.size)
+        found, self._parts, self.size = self._parts, None, 0
+        return found
 
 
 class RepeatedError(DataError):
@@ -91,14 +125,14 @@ class RepeatedError(DataError):
 
 
 def lay_out(
-    entries: list[Entries], shape: Shape, name: Callable[[int, int], str], strict: bool = False
+    entries: Gathered, shape: Shape, name: Callable[[int, int], str], strict: bool = False
 ) -> tuple[View, View]:
-    """Views of rows and columns of the entries, which are taken out of their list.
+    """Views of rows and columns of the entries, which are taken.
 
     Parameters
     ----------
     entries
-        Blocks of entries, in any order, each cell once.
+        In any order, each cell once.
     shape
         Of the matrix, in which the places lie.
     name
@@ -106,7 +140,7 @@ def lay_out(
     strict
         Whether missing entries are refused instead of left out.
     """
-    by_row = _sorted_rows(Entries.joined(entries), shape, name)
+    by_row = _sorted_rows(entries.pop(), shape, name)
     return both_views(_without_gaps(by_row, name, strict), shape)
 
 

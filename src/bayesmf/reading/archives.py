@@ -16,11 +16,11 @@ from bayesmf import _sizes
 from bayesmf._errors import DataError
 from bayesmf.data.inputs import checked_shape
 from bayesmf.data.observed import ObservedMatrix
-from bayesmf.data.views import Array, Entries
+from bayesmf.data.views import Array, Entries, Gathered
 
 TRIPLES = {"rows", "cols", "values"}
 _SPARSE = {"coo": ("row", "col"), "csr": ("indptr", "indices"), "csc": ("indptr", "indices")}
-_BLOCK = 1_000_000  # numbers of an array that are read at once
+_BLOCK = 250_000  # numbers of an array that are read at once
 
 
 class Member(NamedTuple):
@@ -124,16 +124,16 @@ def _matrix(parts: list[Any], shape: tuple[int, ...] | None) -> ObservedMatrix:
     if shape is not None:
         shape = checked_shape(shape)
         _sizes.check_shape(shape, sizes[0])
-    most, blocks = [-1, -1], []
+    most, entries = [-1, -1], Gathered()
     for rows, cols, values in zip(*(part.blocks() for part in parts), strict=True):
         for axis, places in enumerate((rows, cols)):
             most[axis] = max(most[axis], _largest(places, ("row", "column")[axis], shape, axis))
-        blocks.append(
+        entries.add(
             Entries(rows.astype(np.int32), cols.astype(np.int32), values.astype(np.float64))
         )
     found = checked_shape((most[0] + 1, most[1] + 1)) if shape is None else shape
     _sizes.check_shape(found, sizes[0])
-    return ObservedMatrix.of_entries(blocks, (found[0], found[1]))
+    return ObservedMatrix.of_entries(entries, (found[0], found[1]))
 
 
 def _largest(places: Array, side: str, shape: tuple[int, ...] | None, axis: int) -> int:

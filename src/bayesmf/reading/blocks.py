@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bayesmf.data.observed import ObservedMatrix
-from bayesmf.data.views import Array, Entries
+from bayesmf.data.views import Array, Entries, Gathered
 
 
 class Numbering:
@@ -40,8 +40,7 @@ class Triples:
 
     def __init__(self) -> None:
         self.sides = Numbering(), Numbering()
-        self.blocks: list[Entries] = []
-        self.count = 0
+        self.entries = Gathered()
 
     def add(self, rows: Sequence[str], cols: Sequence[str], values: Iterable[float]) -> None:
         """Take in a block."""
@@ -50,8 +49,12 @@ class Triples:
 
     def add_places(self, rows: Array, cols: Array, values: Array) -> None:
         """Take in a block whose labels have been numbered."""
-        self.blocks.append(Entries(rows, cols, values))
-        self.count += values.size
+        self.entries.add(Entries(rows, cols, values))
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return self.entries.size
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -61,7 +64,7 @@ class Triples:
     def matrix(self) -> ObservedMatrix:
         """The matrix of all of them, which are given away."""
         names = (_labels(self.sides[0]), _labels(self.sides[1]))
-        return ObservedMatrix.of_entries(self.blocks, self.shape, names)
+        return ObservedMatrix.of_entries(self.entries, self.shape, names)
 
 
 def _labels(side: Numbering) -> Array:

@@ -32,8 +32,7 @@ def long(table: Table, layout: Layout) -> ObservedMatrix:
         raise DataError("there is no row below the column labels; add the values.")
     table.refuse_bad_cells()
     if table.percents:
-        values = np.concatenate([block.values for block in triples.blocks])
-        table.refuse_mixed_percents([layout.long[2]], values[:, None])
+        table.refuse_mixed_percents([layout.long[2]], triples.entries.values[:, None])
     table.notes += table.cells.notes()
     return _matrix(table, layout, triples)
 
@@ -88,7 +87,7 @@ def _matrix(table: Table, layout: Layout, triples: Triples) -> ObservedMatrix:
     if not table.intervals and layout.duplicates == "error":
         return matrix_of(triples)
     names = tuple([*side.known] for side in triples.sides)
-    rows, cols, layers = _unique(table, layout, Entries.joined(triples.blocks), names)
+    rows, cols, layers = _unique(table, layout, triples.entries.pop(), names)
     shape = triples.shape
     X = ObservedMatrix.from_triples(rows, cols, layers[0], shape, *names)
     if len(layers) == 1:
