@@ -1,12 +1,13 @@
-"""Milliseconds per sweep with features, beside the same sweep without, SMURFF's Macau and myFM.
+"""Milliseconds of a sweep with features, beside the same sweep without, SMURFF's Macau and myFM.
 
 GGGW at rank 20: 1,000 dense features of the rows of a 5,000 x 1,000 matrix, a fifth of it observed;
 20,000 of those of a 700 x 1,000 matrix, half observed, and of GDSC (705 x 139), all normal; 30,000
 of a 20,000 x 1,000 matrix, of which each row has 20, by conjugate gradients; and MovieLens 100K
-(u1) with the pattern of both sides. All are warmed up, then measured in rounds; the best counts.
-Macau samples the precision of its weights, which makes it solve anew in every sweep: directly, or
-by conjugate gradients where there are 20,000 features or more. myFM has features as blocks of
-relations, and runs on one thread. The peers' best sweep of three counts.
+(u1) with the pattern of both sides. All run on one thread, and times are those of the processor,
+which other work on the machine changes little. Sweeps with features and without take turns, and the
+best counts; of the peers, which run in three cases, the best of three. Macau samples the precision
+of its weights, which makes it solve anew in every sweep: directly, or by conjugate gradients where
+there are 20,000 features or more. myFM has features as blocks of relations.
 """
 
 from __future__ import annotations
@@ -18,24 +19,28 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from bayesmf import ObservedMatrix, preset
+from bayesmf import ObservedMatrix, Problem, chain, preset
 from benchmarks.common import load, say, synthetic
 from benchmarks.noise import folds
 from benchmarks.peers import installed, myfm_design, silence
 from benchmarks.report import Options, claim, table
-from benchmarks.timing import ModelTimer, in_rounds
+from benchmarks.timing import WARM_UP
 
 RANK = 20
 MOST, LEAST = 1.5, 8.0  # times the sweep without features; times as fast as a peer
-SWEEPS = 3  # of a peer, after one that warms up
+SWEEPS = 3  # of a peer, after one that warms up; ours in a round
 
 
 class Case(NamedTuple):
-    """A matrix, its features or the pattern of both sides, and whether a peer solves directly."""
+    """A matrix, and its features or the pattern of both sides.
+
+    Whether peers take part, and Macau solves directly.
+    """
 
     X: ObservedMatrix
     features: Any
     direct: bool = True
+    peers: bool = True
 
     @property
     def informed(self) -> ObservedMatrix:
@@ -63,36 +68,41 @@ CASES: dict[str, Callable[[], Case]] = {
     "20,000 features of 700 rows": lambda: Case(
         synthetic((700, 1000), 350_000, 1, 5), _normal((700, 20_000)), direct=False
     ),
-    "20,000 features of GDSC": lambda: Case(load("gdsc").X, _normal((705, 20_000)), direct=False),
+    "20,000 features of GDSC": lambda: Case(load("gdsc").X, _normal((705, 20_000)), peers=False),
     "30,000 sparse features of 20,000 lines": lambda: Case(
         synthetic((20_000, 1000), 1_000_000, 1, 5), _ones(20_000, 30_000, 20), direct=False
     ),
-    "MovieLens u1, pattern of both sides": lambda: Case(next(folds("u1"))[0], None),
+    "MovieLens u1, pattern of both sides": lambda: Case(next(folds("u1"))[0], None, peers=False),
 }
 QUICK: dict[str, Callable[[], Case]] = {
     "5 features of 30 rows": lambda: Case(synthetic((30, 20), 300, 1, 5), _normal((30, 5))),
-    "pattern": lambda: Case(synthetic((30, 20), 300, 1, 5), None),
+    "pattern": lambda: Case(synthetic((30, 20), 300, 1, 5), None, peers=False),
 }
 
 
-def ours(case: Case, options: Options, rank: int) -> dict[str, float]:
-    """Milliseconds per sweep without features and with them."""
-    sides = {"without": case.X, "with": case.informed}
-    timers = {
-        name: ModelTimer(X, preset("GGGW"), rank, options.threads) for name, X in sides.items()
+def ours(case: Case, rounds: int, rank: int) -> dict[str, float]:
+    """Milliseconds of a sweep without features and with them."""
+    chains = {
+        name: chain(Problem.of(X, preset("GGGW"), rank), random_state=0)
+        for name, X in (("without", case.X), ("with", case.informed))
     }
-    in_rounds(timers.values(), options.repeats)
-    return {name: timer.result()["ms"] for name, timer in timers.items()}
+    seconds: dict[str, list[float]] = {name: [] for name in chains}
+    for _ in range(WARM_UP + SWEEPS * rounds):
+        for name, states in chains.items():
+            begin = time.process_time()
+            next(states)
+            seconds[name].append(time.process_time() - begin)
+    return {name: 1000 * min(all_of[WARM_UP:]) for name, all_of in seconds.items()}
 
 
-def macau(case: Case, threads: int, rank: int) -> float:
+def macau(case: Case, rank: int) -> float:
     """Milliseconds of a sweep of SMURFF's Macau."""
     import smurff
 
     rows, cols, values = case.X.triples()
     train = sparse.coo_matrix((values - case.X.mean, (rows, cols)), shape=case.X.shape)
     session = smurff.TrainSession(
-        priors=["macau", "normal"], num_latent=rank, num_threads=threads, verbose=0, seed=0,
+        priors=["macau", "normal"], num_latent=rank, num_threads=1, verbose=0, seed=0,
         burnin=SWEEPS, nsamples=1,
     )  # fmt: skip
     seconds = []
@@ -101,13 +111,13 @@ def macau(case: Case, threads: int, rank: int) -> float:
         session.addSideInfo(0, case.features, smurff.SampledNoise(1.0), direct=case.direct)
         session.init()
         for _ in range(SWEEPS + 1):
-            begin = time.perf_counter()
+            begin = time.process_time()
             session.step()
-            seconds.append(time.perf_counter() - begin)
+            seconds.append(time.process_time() - begin)
     return 1000 * min(seconds[1:])
 
 
-def by_myfm(case: Case, threads: int, rank: int) -> float:
+def by_myfm(case: Case, rank: int) -> float:
     """Milliseconds of a sweep of myFM."""
     import myfm
 
@@ -118,7 +128,7 @@ def by_myfm(case: Case, threads: int, rank: int) -> float:
         myfm.MyFMRegressor(rank=rank, random_seed=0).fit(
             myfm_design(case.X.shape, rows, cols), values - case.X.mean, X_rel=[block],
             group_shapes=[*case.X.shape, block.feature_size], n_iter=SWEEPS + 2, n_kept_samples=1,
-            callback=lambda *_: (ends.append(time.perf_counter()), (False, ""))[1],
+            callback=lambda *_: (ends.append(time.process_time()), (False, ""))[1],
         )  # fmt: skip
     return 1000 * float(np.min(np.diff(ends)))
 
@@ -158,9 +168,9 @@ def part(options: Options) -> dict[str, Any]:
     for name, make in (QUICK if options.quick else CASES).items():
         case, rank = make(), 2 if options.quick else RANK
         say(name)
-        found[name] = ours(case, options, rank)
-        for peer in there if case.features is not None else ():
+        found[name] = ours(case, options.repeats, rank)
+        for peer in there if case.peers else ():
             title, run = PEERS[peer]
-            found[name][title] = run(case, options.threads, rank)
+            found[name][title] = run(case, rank)
     data = {"milliseconds": found}
     return {"claims": claims(data), "tables": tables(data), "data": data, "datasets": {}}
