@@ -206,6 +206,8 @@ def page(cells: Sequence[Cell] | None = None) -> str:
         "### Where differences come from", *component_words(cells),
         "![Variance components](images/study-sound-likelihood_components.svg)",
         component_rows(cells), bounded(cells),
+        "One bad likelihood may make up all of this component. Without Student-t noise:",
+        *component_words([c for c in cells if c.variant != "Student-t"]),
         "### What a choice brings", choice_rows(cells),
         "### Likelihood by likelihood", by_likelihood(cells), *figures,
         "### The seven observations again", survival(cells), observations(cells),

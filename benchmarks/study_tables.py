@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from bayesmf._files import Row, write_table
-from bayesmf.study import observations, tables
+from bayesmf.study import crossing, observations, tables
 from bayesmf.study.cells import Cell, grouped
 from bayesmf.study.experiments import EXPERIMENTS
 from bayesmf.study.figures.inputs import draw_priors, draw_values
@@ -74,7 +74,8 @@ def merged(old: tuple[list[str], list[list[str]]], new: tuple[Row, Sequence[Row]
         return both, [[row.get(name) for name in both] for row in rows.values()]
     places = [k for k, name in enumerate(head) if name in KEYS]
     known: dict[tuple[str, ...], Row] = {}
-    for row in (*map(_typed, old[1]), *new[1]):
+    before = [dict(zip(old[0], _typed(row), strict=True)) for row in old[1]]
+    for row in (*([row.get(name) for name in head] for row in before), *new[1]):
         known[tuple(_key(row[k]) for k in places)] = row
     at = head.index("dataset") if "dataset" in head else 0
     order = list(dict.fromkeys(row[at] for row in known.values()))
@@ -109,6 +110,11 @@ def take(cells: Sequence[Cell]) -> None:
         for file, table in {name: experiment.table, **experiment.more_tables}.items():
             old = read(RESULTS / protocol / f"{file}.csv")
             write_table(RESULTS / protocol, file, *merged(old, table(some)))
+        if name == "likelihoods":  # all that follows from single folds, old and new
+            head, rows = read(RESULTS / protocol / "likelihood_folds.csv")
+            every = crossing.cells_of([dict(zip(head, row, strict=True)) for row in rows])
+            for file, table in experiment.more_tables.items():
+                write_table(RESULTS / protocol, file, *table(every))
     for protocol, some in grouped(observations.judge(cells), "protocol").items():
         old = read(RESULTS / protocol / "observations.csv")
         write_table(RESULTS / protocol, "observations", *merged(old, (some[0]._fields, some)))

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from bayesmf.study import crossing
 from bayesmf.study.experiments.likelihoods import EXPERIMENT
 from bayesmf.tasks.store import Store
 from benchmarks import report, revisited_page, study_tables, volume
@@ -11,6 +12,38 @@ from tests.study.small import STUDY, reference_results, some_tasks
 
 def test_the_page_on_likelihoods_follows_from_the_committed_folds():
     assert report.apart(revisited_page.PAGE, "revisited")[1] == revisited_page.page()
+
+
+def test_what_the_page_says_in_short_follows_from_its_tables():
+    cells = revisited_page.committed()
+    parts = {(r["dataset"], r["measure"], r["part"]): r
+             for r in revisited_page.named(crossing.component_table(cells))}  # fmt: skip
+    gains = {(r["dataset"], r["measure"], r["choice of"]): r["gain"]
+             for r in revisited_page.named(crossing.choice_table(cells))}  # fmt: skip
+    ran = {c.dataset for c in cells}
+    assert ran == {"CCLE_IC50", "Methylation_GM"}, "the page names what has been run"
+    for name in ran:
+        prior, likelihood = (parts[name, "log density", p] for p in ("prior", "likelihood"))
+        assert likelihood["from"] > 2 * prior["to"]
+        assert gains[name, "log density", "likelihood"] > 5 * gains[name, "log density", "prior"]
+        found = crossing.block([c for c in cells if c.dataset == name], "log density")
+        best = gains[name, "log density", "prior"]
+        equal = found.values[:, found.likelihoods.index("equal")]
+        good = ("censored", "ordinal") if name == "CCLE_IC50" else ("both",)
+        for one in good:
+            gain = (found.values[:, found.likelihoods.index(one)] - equal).mean(axis=1)
+            assert (gain > best).all()
+    error = {name: (gains[name, "log error", "likelihood"], gains[name, "log error", "prior"])
+             for name in ran}  # fmt: skip
+    assert error["Methylation_GM"][0] > error["Methylation_GM"][1]
+    assert error["CCLE_IC50"][0] < error["CCLE_IC50"][1]
+    found = crossing.block([c for c in cells if c.dataset == "CCLE_IC50"], "log error")
+    middle = np.median(found.values.mean(axis=2), axis=0)
+    assert found.likelihoods[int(np.argmax(middle))] == "Student-t"
+    words = {(v.claim, v.variant): v for v in crossing.verdicts(cells) if v.dataset == "CCLE_IC50"}
+    for claim in ("GGG rises more than GGGA", "GGG rises more than GGGW"):
+        assert words[claim, "equal, Poisson"].verdict == "holds"
+        assert words[claim, "ordinal, Poisson"].contrast <= 0.0
 
 
 def test_no_number_of_the_results_is_written_by_hand():

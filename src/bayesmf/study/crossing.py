@@ -307,9 +307,17 @@ def verdicts(cells: Sequence[Cell]) -> list[Verdict]:
     for some in grouped(cells, "dataset").values():
         best = right(some, counts=False), right(some, counts=True)
         for used in dict.fromkeys(((EQUAL, POISSON), best)):
-            for check in CHECKS:
+            for check in _different():
                 found += judge(_seen(check, some, used), [check])
     return found
+
+
+def _different() -> Iterable[Check]:
+    """The checks, without those that are the same here: by rank and in cross-validation."""
+    alike = {"cross_validation": "", "model_selection": ""}
+    return {
+        (alike.get(c.experiment, c.experiment), *c.more, *c.less, c.at): c for c in CHECKS
+    }.values()
 
 
 def observation_table(cells: Sequence[Cell]) -> Table:
