@@ -391,9 +391,12 @@ def _timed(call: Run) -> dict[str, Any]:
 
 
 def summary(name: str, by_fold: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """Means over the folds, by method."""
+    """Means over the folds, by method; one that lacks folds is left out until it has them."""
     found = {}
+    whole = max(map(len, by_fold.values()), default=0)
     for method, done in by_fold.items():
+        if len(done) < whole:
+            continue
         each = list(done.values())
 
         def mean(key: str, each: list[dict[str, Any]] = each) -> float | None:
