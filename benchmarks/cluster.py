@@ -13,6 +13,8 @@ import logging
 import os
 import time
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -115,15 +117,17 @@ def letters(client: Any) -> tuple[float, float]:
     return max(0.0, long - short) / 8e6, short
 
 
-def timed(step: Callable[[Problem, State], State], problem: Problem, state: State, times: int) -> \
-        tuple[float, State]:  # fmt: skip
-    """The shortest of some sweeps."""
-    best = np.inf
+def in_turns(
+    steps: list[Callable[[State], State]], states: list[State], times: int
+) -> tuple[list[float], list[State]]:
+    """The shortest of some sweeps of each kind, in turns, so that all meet the same machine."""
+    best = [np.inf] * len(steps)
     for _ in range(times):
-        begin = time.perf_counter()
-        state = step(problem, state)
-        best = min(best, time.perf_counter() - begin)
-    return best, state
+        for k, step in enumerate(steps):
+            begin = time.perf_counter()
+            states[k] = step(states[k])
+            best[k] = min(best[k], time.perf_counter() - begin)
+    return best, states
 
 
 def replicated(problem: Problem, state: State) -> float:
@@ -146,7 +150,7 @@ def on_loopback() -> int:
 
 
 def on_workers(problem: Problem, state: State, workers: int, times: int) -> dict[str, Any]:
-    """Seconds and bytes per sweep of so many workers, and the error of their last state."""
+    """Seconds and bytes per sweep of so many workers, in turns with one process with threads."""
     from distributed import Client, LocalCluster
 
     say(f"{workers} workers")
@@ -163,31 +167,24 @@ def on_workers(problem: Problem, state: State, workers: int, times: int) -> dict
         begin = time.perf_counter()
         crew = Crew(client, problem, cluster.scheduler_address)
         found["load_seconds"] = time.perf_counter() - begin
-        _, state = timed(crew.sweep, problem, state, WARM_UP)
+        alone = replace(problem, threads=min(workers, 2))
+        steps = [partial(crew.sweep, problem), partial(sweep, alone)]
+        _, states = in_turns(steps, [state, state], WARM_UP)
         before, counted = on_loopback(), crew.sent
-        found["seconds"], state = timed(crew.sweep, problem, state, times)
+        (found["seconds"], found["threads"]), states = in_turns(steps, states, times)
         found["bytes"] = (on_loopback() - before) / times
         found["counted"] = (crew.sent - counted) / times
-        found["error"] = state.error
+        assert states[0].error == states[1].error  # the same draws
+        found["replicated"] = replicated(problem, states[1])
         crew.close()
     return found
 
 
 def measured(X: ObservedMatrix, workers: tuple[int, ...], times: int) -> dict[str, Any]:
-    """All figures: of one process with one and two threads, and of every number of workers."""
-    found: dict[str, Any] = {"threads": {}, "workers": {}}
+    """Figures of every number of workers, each beside one process with one or two threads."""
     problem = Problem.of(X, preset(MODEL), RANK)
     start = initial_state(problem, "data", 0)
-    for threads in (1, 2):
-        say(f"{threads} threads")
-        own = Problem.of(X, preset(MODEL), RANK, threads=threads)
-        _, state = timed(sweep, own, start, WARM_UP)
-        found["threads"][str(threads)], state = timed(sweep, own, state, times)
-    found["replicated"] = replicated(problem, state)
-    for n in workers:
-        found["workers"][str(n)] = on_workers(problem, start, n, times)
-        assert found["workers"][str(n)]["error"] == state.error  # the same draws
-    return found
+    return {"workers": {str(n): on_workers(problem, start, n, times) for n in workers}}
 
 
 # --- What is told
@@ -196,10 +193,11 @@ def measured(X: ObservedMatrix, workers: tuple[int, ...], times: int) -> dict[st
 def machine_of(found: dict[str, Any]) -> Machine:
     """The figures that the model needs."""
     (rows, cols), two = found["shape"], found["workers"]["2"]
-    alone = found["threads"]["1"] - found["replicated"]
+    one = found["workers"].get("1", two)  # a quick run has no other
+    every = min(run["replicated"] for run in found["workers"].values())
     return Machine(
-        alone / found["entries"], found["replicated"] / (rows + cols), two["byte"], two["letter"],
-        found["cores"],
+        (one["threads"] - every) / found["entries"], every / (rows + cols), two["byte"],
+        two["letter"], found["cores"],
     )  # fmt: skip
 
 
@@ -207,21 +205,22 @@ def tables(data: dict[str, Any]) -> list[dict[str, Any]]:
     """Measured and modelled, side by side; and the extrapolation."""
     found = data["cluster"]
     m, (rows, cols), entries = machine_of(found), found["shape"], found["entries"]
-    lines: list[tuple[str, ...]] = [
-        (f"one process, threads: {n}", f"{s:.2f}", "", "", "")
-        for n, s in found["threads"].items()
-    ]  # fmt: skip
+    lines = []
     for n, run in found["workers"].items():
         said = sum(seconds(m, rows, cols, entries, RANK, int(n)).values())
         sent = bytes_between(rows, cols, RANK, int(n)) + bytes_to_chain(rows, cols, RANK)
-        lines.append((f"workers: {n}", f"{run['seconds']:.2f}", f"{said:.2f}",
-                      f"{run['bytes'] / 1e6:.1f}", f"{sent / 1e6:.1f}"))  # fmt: skip
-    header = ("per sweep", "seconds", "the model's", "MB sent", "the model's")
-    far = seconds(m, *FAR[:3], RANK, FAR[3], NETWORK)
+        lines.append(
+            (n, f"{run['seconds']:.2f}", f"{said:.2f}", f"{run['threads']:.2f} ({min(int(n), 2)})",
+             f"{run['bytes'] / 1e6:.1f}", f"{sent / 1e6:.1f}")
+        )  # fmt: skip
+    header = ("workers", "seconds per sweep", "the model's", "one process (threads)",
+              "MB per sweep", "the model's")  # fmt: skip
+    far = seconds(m._replace(cores=FAR[3]), *FAR[:3], RANK, FAR[3], NETWORK)
     guess = [(what, f"{value:.1f}") for what, value in {**far, "all": sum(far.values())}.items()]
     return [
         table("One chain on workers of one machine", header, lines, quoted=True),
-        table("Extrapolated, not measured", ("seconds per sweep", f"{FAR[3]} workers"), guess,
+        table("Extrapolated, not measured",
+              ("extrapolated, not measured", f"seconds per sweep, {FAR[3]} workers"), guess,
               quoted=True),
     ]  # fmt: skip
 
@@ -231,7 +230,7 @@ def claims(found: dict[str, Any]) -> list[dict[str, Any]]:
     rows, cols = found["shape"]
     made = [
         claim("seconds of two workers over those of two threads",
-              found["workers"]["2"]["seconds"] / found["threads"]["2"], most=OVERHEAD)
+              found["workers"]["2"]["seconds"] / found["workers"]["2"]["threads"], most=OVERHEAD)
     ]  # fmt: skip
     for n, run in found["workers"].items():
         sent = bytes_between(rows, cols, RANK, int(n)) + bytes_to_chain(rows, cols, RANK)
