@@ -178,7 +178,8 @@ def tables(found: dict[str, Any]) -> list[dict[str, Any]]:
     header = ["entries", "shape", "seconds to read", "seconds per sweep", "core seconds per sweep",
               "GB of views",
               "peak of reading / views", "GB at most"]  # fmt: skip
-    made = [table(f"One machine, {MODEL}, K = {RANK}, 2 threads", header, rows)]
+    title = f"One machine, {MODEL}, K = {RANK}, 2 threads"
+    made = [table(title, header, rows, quoted=True)]
     if "smurff" in found:
         size = str(PEERS_AT) if str(PEERS_AT) in found["sizes"] else list(found["sizes"])[-1]
         ours, theirs = found["sizes"][size], found["smurff"]
@@ -186,5 +187,9 @@ def tables(found: dict[str, Any]) -> list[dict[str, Any]]:
             [name, figures["sweep"], figures["peak"] / 1000]
             for name, figures in (("bayesmf", ours), ("SMURFF", theirs))
         ]
-        made.append(table(f"{int(size):,} entries", ["", "seconds per sweep", "GB at most"], rows))
+        made.append(
+            table(
+                f"{int(size):,} entries", ["", "seconds per sweep", "GB at most"], rows, quoted=True
+            )
+        )
     return made
