@@ -19,6 +19,7 @@ from typing import NamedTuple
 from bayesmf.datasets import CATALOGUE
 from bayesmf.model.presets import PAPER
 from bayesmf.study.experiments import EXPERIMENTS
+from bayesmf.study.published import training
 from bayesmf.study.tables import APART, CLOSE
 from benchmarks.common import ROOT
 from benchmarks.report import markdown_table, quote
@@ -190,6 +191,25 @@ def faster(rows: Rows) -> str:
     )
 
 
+def converged(rows: Rows) -> str:
+    """How training errors after the last sweep compare with the published ones."""
+    parts = []
+    for dataset in dict.fromkeys(row["dataset"] for row in rows):
+        ratios = [
+            float(row["mse"]) / float(training()[dataset, row["model"]][1][-1])
+            for row in rows
+            if row["dataset"] == dataset and (dataset, row["model"]) in training()
+        ]
+        near = sum(abs(ratio - 1) < 0.05 for ratio in ratios)
+        parts.append(
+            f"on {spoken(dataset)} {statistics.median(ratios):.3f} times the published ones in the "
+            f"median, {near} of {len(ratios)} models within 5 % of them"
+        )
+    runs = {row["n"] for row in rows} - {"1"}
+    few = "" if runs else " (one run of each model; the study had ten)"
+    return f"Training errors after the last sweep{few} are {'; '.join(parts)}."
+
+
 def missing(protocol: str, name: str) -> str:
     """Matrices on which an experiment has not been run, in words."""
     wanted = [one for one in EXPERIMENTS[name].datasets if one not in ABSENT]
@@ -230,6 +250,8 @@ def page() -> str:
         blocks.append(f"### {section.title}, as the study did it ({section.paper})")
         if section.name == "cross_validation":
             blocks += [errors(found), chosen_ranks()]
+        if section.name == "convergence" and found:
+            blocks.append(converged(found))
         if section.name == "runtime":
             blocks += [faster(found)] if found else []
         elif found and section.name != "convergence":

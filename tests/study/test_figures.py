@@ -328,3 +328,15 @@ def test_values_of_datasets_are_drawn(tmp_path, monkeypatch):
     assert "drug_sensitivity" in texts(svg) and "digits" in texts(svg) and "GDSC" not in texts(svg)
     assert inputs.draw_values(tmp_path / "none", ["GDSC"]) == []
     assert not (tmp_path / "none").exists()
+
+
+def test_a_curve_that_leaves_the_axis_by_far_can_be_drawn(tmp_path):
+    """Markers are spread along a curve: one of ten billion axis heights would fill the memory."""
+    x = np.arange(1.0, 66.0)
+    with style.drawing():
+        figure, (ax,) = style.panels(1, 1, style.COLUMN, 6.0)
+        ax.set(ylim=(0, 1))
+        wild = style.Curve(x, 1e10 / x**8, np.zeros(65), np.zeros(65, bool), x, 1e11 / x**8)
+        notes = style.draw_curve(ax, "GGG", wild, {}, 0.01)
+        written = style.save(figure, tmp_path, "wild")
+    assert written[0].stat().st_size < 100_000 and "published" in notes

@@ -8,6 +8,7 @@ import pytest
 from bayesmf.cli import main
 from bayesmf.model.presets import PRESETS
 from bayesmf.study import crossing, fitting
+from bayesmf.study.estimate import guess, study_seconds
 from bayesmf.study.experiments import likelihoods
 from bayesmf.study.figures import heat, style
 from bayesmf.study.reproduce import expand, reproduce, run
@@ -180,5 +181,6 @@ def test_maps_show_every_number_once():
 
 
 def test_the_study_itself_has_no_other_likelihoods(tmp_path, capsys):
+    assert study_seconds(task("GGG", "equal")) == 0 < guess(task("GGG", "equal"))
     assert main(["reproduce", "likelihoods", "--output", str(tmp_path / "new")]) == 2
     assert "--protocol sound" in capsys.readouterr().err

@@ -114,9 +114,9 @@ def _times(tasks: list[Any], options: argparse.Namespace) -> list[str]:
         lines.append(f"{sum(map(length, left)):7.1f} s  {name} ({len(group)} tasks{done})")
         missing += left
     ours, theirs = sum(map(length, missing)), sum(map(study_seconds, missing))
+    study = f"; the study's own code would have taken {theirs / 3600:.0f} hours for their sweeps"
     lines.append(
         f"{len(tasks)} tasks, {len(missing)} of them to be run: about "
-        f"{ours / options.jobs / 60:.0f} minutes with --jobs {options.jobs}; the study's own code "
-        f"would have taken {theirs / 3600:.0f} hours for their sweeps."
+        f"{ours / options.jobs / 60:.0f} minutes with --jobs {options.jobs}{study * (theirs > 0)}."
     )
     return lines

@@ -196,11 +196,12 @@ def draw_curve(
     last, notes = slice(None if offset is None else -1, None), set()
     if np.isfinite(curve.study).any():
         how = {**look(model, 0.9), "mfc": "white", "mew": 0.5, "ls": (0, (4, 2)), "lw": 0.6}
-        ax.plot(curve.study_x, curve.study, markevery=every[0], zorder=1.9,
+        ax.plot(curve.study_x, _within_reach(ax, curve.study), markevery=every[0], zorder=1.9,
                 gid=name_of(ax, "published", model), **how)  # fmt: skip
         notes.add("published")
     y, error = np.where(np.isfinite(curve.mean), curve.mean, np.nan), np.nan_to_num(curve.error)
-    ax.plot(curve.x, y, markevery=every[1], gid=name_of(ax, "ours", model), **look(model))
+    shown = _within_reach(ax, y)
+    ax.plot(curve.x, shown, markevery=every[1], gid=name_of(ax, "ours", model), **look(model))
     if np.any(error > 0):
         ax.fill_between(curve.x, y - error, y + error, color=LOOKS[model][0], alpha=0.18, lw=0)
     beyond = mark_beyond(ax, model, curve.study_x[last], curve.study[last], taken, published=True)
@@ -210,6 +211,13 @@ def draw_curve(
         ax.plot(curve.x[curve.failed], curve.mean[curve.failed], **ring(ax, model))
         notes.add("some repeats failed")
     return notes
+
+
+def _within_reach(ax: Axes, y: Array) -> Array:
+    """Values that are not absurdly far beyond the axis, along which markers would be spread."""
+    low, high = ax.get_ylim()
+    far = 10 * (high - low)
+    return np.clip(y, low - far, high + far)
 
 
 def mark_beyond(
