@@ -151,10 +151,9 @@ class Working(ABC):
         self._check_entries("weights", self.weights.entries)
 
     def _check_entries(self, what: str, arrays: Any) -> None:
-        for order, array in zip(("rows", "columns"), arrays or (None, None), strict=True):
-            self._check(
-                f"{what} of entries, in the order of the {order},", array, self.X.n_observed
-            )
+        views = (("rows", self.X.rows), ("columns", self.X.cols))
+        for (order, view), array in zip(views, arrays or (None, None), strict=True):
+            self._check(f"{what} of entries, in the order of the {order},", array, view.values.size)
 
     def _check(self, what: str, array: Any, n: int) -> None:
         if array is None:

@@ -168,7 +168,7 @@ def _cells(cells: Any, problem: Problem) -> tuple[tuple[Array, Array] | None, Ar
         if matrix.shape != problem.X.shape:
             raise DataError(f"cells: the shape {matrix.shape} is not that of X, {problem.X.shape}.")
         cells = matrix.triples()
-    if len(cells) != 3:
+    if not hasattr(cells, "__len__") or len(cells) != 3:
         return cell_arrays(cells, problem.X.shape), None
     if problem.model.likelihood.latent:
         raise ModelError(
