@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesmf._errors import DataError, needs
-from bayesmf._files import array_digest, compare_checksums, json_digest, replacing
+from bayesmf._files import array_digest, claim, compare_checksums, json_digest, replacing
 from bayesmf.posterior.files import arrays_of
 from bayesmf.streams import Array
 
@@ -31,6 +31,7 @@ _DIMS = {
 _NODES = {"posterior": "draws/", "predictions": "", "sample_stats": "", "run": ""}
 _PADDING = bytes(4096)  # so that a lost block at the end of the file loses the checksum alone
 _BLOCK = 2**20  # bytes that are read at once
+_HEADER = 2**13  # bytes about an array in a file, at most
 _MARK = b"bayesmf sha256 "
 _OLD_STATE = "numbers"  # attribute of a state in format 1
 
@@ -49,7 +50,10 @@ def save_netcdf(posterior: Posterior, path: str | Path) -> None:
     sums = {name: array_digest(array, name) for name, array in arrays.items()}
     tree.attrs["checksums"] = json.dumps(sums)
     tree.attrs["digest"] = json_digest(tree.attrs)
+    parts = [part for node in tree.subtree for part in node.variables.values()]
     with replacing(path) as partial:
+        # What HDF5 could not write it tries again when it is collected, and ends the process.
+        claim(partial, sum(part.nbytes + _HEADER for part in parts))
         tree.to_netcdf(partial, engine="h5netcdf")
         seal = _PADDING + _MARK + _file_digest(partial, partial.stat().st_size)
         with partial.open("ab") as file:
