@@ -12,6 +12,7 @@ from bayesmf._errors import DataError, ModelError, needs, whole_number
 from bayesmf._files import replacing
 from bayesmf.data.observed import ObservedMatrix
 from bayesmf.posterior.posterior import Posterior
+from bayesmf.sampler.moments import moments_of
 from bayesmf.streams import Array
 
 _CELLS = 2_000_000  # whose means are formed at once
@@ -29,28 +30,19 @@ class Top(NamedTuple):
 
 def cell_moments(posterior: Posterior, rows: Array, cols: Array) -> tuple[Array, Array]:
     """Mean and variance (n,) of U V^T in cells, over the kept draws."""
-    left, right = posterior.predictors()
-    return _moments(
-        np.einsum("tk,tk->t", U[rows], V[cols]) for U, V in zip(left, right, strict=True)
-    )
+    draws = zip(*posterior.predictors(), strict=True)
+    return moments_of(draws, posterior.shape, (rows, cols))
 
 
 def row_moments(posterior: Posterior, rows: Array) -> Iterator[tuple[Array, Array, Array]]:
     """Some rows at a time, with mean and variance (rows, J) of U V^T over the kept draws."""
     left, right = posterior.predictors()
-    step = max(1, _CELLS // posterior.shape[1])
+    J = posterior.shape[1]
+    step = max(1, _CELLS // J)
     for first in range(0, rows.size, step):
         some = rows[first : first + step]
-        yield some, *_moments(U[some] @ V.T for U, V in zip(left, right, strict=True))
-
-
-def _moments(values: Iterator[Array]) -> tuple[Array, Array]:
-    mean, square, count = np.zeros(1), np.zeros(1), 0
-    for count, value in enumerate(values, 1):
-        gap = value - mean
-        mean = mean + gap / count
-        square = square + gap * (value - mean)
-    return mean, square / max(1, count - 1)
+        draws = ((U[some], V) for U, V in zip(left, right, strict=True))
+        yield some, *moments_of(draws, (some.size, J))
 
 
 def row_positions(posterior: Posterior, rows: Any) -> Array:
@@ -66,17 +58,12 @@ def row_positions(posterior: Posterior, rows: Any) -> Array:
 
 def top(posterior: Posterior, n: int, rows: Any, X: ObservedMatrix | None) -> Top:
     """The n columns with the largest means of each row, as `Posterior.top` describes it."""
-    _check_scale(posterior)
-    chosen = row_positions(posterior, rows)
+    chosen = _chosen(posterior, rows, X)
     n = min(whole_number("n", n), posterior.shape[1])
-    if X is not None and X.shape != posterior.shape:
-        raise DataError(f"X has the shape {X.shape}, but {posterior.shape} was fitted.")
     cols, means = np.full((chosen.size, n), -1), np.full((chosen.size, n), np.nan)
     done = 0
     for some, mean, _ in row_moments(posterior, chosen):
-        if X is not None:
-            for k, i in enumerate(some):
-                mean[k, X.rows.indices[X.rows.indptr[i] : X.rows.indptr[i + 1]]] = -np.inf
+        mean[_observed(X, some, mean.shape)] = -np.inf
         best = np.argpartition(-mean, n - 1, axis=1)[:, :n]
         best = np.take_along_axis(best, np.argsort(-np.take_along_axis(mean, best, 1), 1), 1)
         value = np.take_along_axis(mean, best, 1)
@@ -94,10 +81,7 @@ def to_parquet(posterior: Posterior, path: str | Path, rows: Any, X: ObservedMat
         from pyarrow import parquet
     except ImportError:
         raise needs("to_parquet", "pyarrow", "parquet") from None
-    _check_scale(posterior)
-    chosen, count = row_positions(posterior, rows), 0
-    if X is not None and X.shape != posterior.shape:
-        raise DataError(f"X has the shape {X.shape}, but {posterior.shape} was fitted.")
+    chosen, count = _chosen(posterior, rows, X), 0
     names = [
         _names(labels, n)
         for labels, n in zip(
@@ -109,15 +93,30 @@ def to_parquet(posterior: Posterior, path: str | Path, rows: Any, X: ObservedMat
                         ("sd", pa.float64())])  # fmt: skip
     with replacing(Path(path)) as partial, parquet.ParquetWriter(partial, schema) as file:
         for some, mean, variance in row_moments(posterior, chosen):
-            wanted = np.ones(mean.shape, dtype=bool)
-            if X is not None:
-                for k, i in enumerate(some):
-                    wanted[k, X.rows.indices[X.rows.indptr[i] : X.rows.indptr[i + 1]]] = False
+            wanted = ~_observed(X, some, mean.shape)
             i, j = np.nonzero(wanted)
             columns = names[0][some[i]], names[1][j], mean[wanted], np.sqrt(variance[wanted])
             file.write_table(pa.table([pa.array(c) for c in columns], schema=schema))
             count += i.size
     return count
+
+
+def _chosen(posterior: Posterior, rows: Any, X: ObservedMatrix | None) -> Array:
+    """Positions of the rows, where means are what cells hold and the data are those of the fit."""
+    _check_scale(posterior)
+    chosen = row_positions(posterior, rows)
+    if X is not None and X.shape != posterior.shape:
+        raise DataError(f"X has the shape {X.shape}, but {posterior.shape} was fitted.")
+    return chosen
+
+
+def _observed(X: ObservedMatrix | None, rows: Array, shape: tuple[int, ...]) -> Array:
+    """Flags (rows, J) of the observed entries of some rows; none without data."""
+    flags = np.zeros(shape, dtype=bool)
+    if X is not None:
+        for k, i in enumerate(rows):
+            flags[k, X.rows.indices[X.rows.indptr[i] : X.rows.indptr[i + 1]]] = True
+    return flags
 
 
 def _names(labels: Array | None, n: int) -> Array:

@@ -17,7 +17,7 @@ from bayesmf.posterior.fitted import Fitted
 from bayesmf.posterior.left_out import log_left_out
 from bayesmf.posterior.posterior import Posterior
 from bayesmf.posterior.residuals import exact_entries
-from bayesmf.sampler.moments import Moments
+from bayesmf.sampler.moments import moments_of
 from bayesmf.streams import Array
 
 _STEPS, _CLOSE = 10_000, 1e-9  # at most, and the change of a weight at which they end
@@ -61,24 +61,22 @@ def _one_chain(posterior: Posterior, weights: Array) -> Posterior:
     counts = np.rint(draws * weights / weights.max()).astype(int)
     spread = [((np.arange(n) + 0.5) * draws / n).astype(int) for n in counts if n]
     chosen = np.repeat(np.arange(chains), counts), np.concatenate(spread)
-    predictors = [side.reshape(chains, draws, *side.shape[1:]) for side in posterior.predictors()]
-    moments = Moments(posterior.shape, posterior.cells)
-    for place in zip(*chosen, strict=True):
-        moments.add(predictors[0][place], predictors[1][place], threads=1)
+    left, right = (side.reshape(chains, draws, *side.shape[1:]) for side in posterior.predictors())
+    draws_of_both = ((left[place], right[place]) for place in zip(*chosen, strict=True))
+    mean, variance = moments_of(draws_of_both, posterior.shape, posterior.cells)
     settings, kept = posterior.settings, {k: v[chosen][None] for k, v in posterior.draws.items()}
     last = settings["burn_in"] + settings["thin"] * (chosen[1] + 1) - 1  # sweeps of the draws
     said = ", ".join(f"{weight:.2f}" for weight in weights)
     return replace(
         posterior,
-        mean=moments.mean.reshape(posterior.mean.shape),
-        variance=(moments.square / max(1, moments.count - 1)).reshape(posterior.mean.shape),
-        draws=kept, U_mean=kept["U"].mean(axis=1), V_mean=kept["V"].mean(axis=1),
+        mean=mean, variance=variance, draws=kept,
+        U_mean=kept["U"].mean(axis=1), V_mean=kept["V"].mean(axis=1),
         train_mse=posterior.train_mse[chosen[0], last][None],
         seconds=posterior.seconds[chosen[0], last][None],
         states=posterior.states[:1],
         notes=(*posterior.notes, f"Chains are weighted by stacking: {said}."),
         settings={
-            **settings, "chains": 1, "draws": moments.count, "burn_in": 0, "thin": 1,
+            **settings, "chains": 1, "draws": chosen[0].size, "burn_in": 0, "thin": 1,
             "stacking": weights.tolist(),
         },
     )  # fmt: skip

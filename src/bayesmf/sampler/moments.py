@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from bayesmf import _threads
@@ -49,3 +51,16 @@ class Moments:
         self.mean += gap * (other.count / total)
         self.square += other.square + gap**2 * (self.count * other.count / total)
         self.count = total
+
+
+def moments_of(
+    draws: Iterable[tuple[Array, Array]], shape: tuple[int, int],
+    cells: tuple[Array, Array] | None = None,
+) -> tuple[Array, Array]:  # fmt: skip
+    """Mean and variance of U V^T over draws of both sides: of the whole matrix, or of cells."""
+    found = Moments(shape, cells)
+    for U, V in draws:
+        found.add(U, V, threads=1)
+    size = shape if cells is None else (-1,)
+    variance = found.square / max(1, found.count - 1)
+    return found.mean.reshape(size), variance.reshape(size)
