@@ -7,7 +7,8 @@ Values are a product of rank 3 and noise. The triples lie in an .npz file, shuff
 ``rows``, ``cols`` (32 bits) and ``values``.
 
 Every size runs in a process of its own: `read_matrix`, then some sweeps of GGGW at rank 20, whose
-median after the first two counts. Memory is the peak of the resident memory of that process, the
+median after the first two counts. The last size runs once more with values in single precision
+(``single=True``), which halves them. Memory is the peak of the resident memory of that process, the
 interpreter and compiled kernels included; that after reading is given apart, less what the process
 held before, beside the bytes of the two views. The exponent is the slope of the logarithms of the
 seconds per sweep. SMURFF has the same 10^7 entries, less their mean. The files take 2 GB; in the
@@ -64,7 +65,7 @@ def _cells(rng: Any, n: int, m: int, observed: int) -> Any:
     return rng.permutation(found)[:observed]
 
 
-def measure(path: str, sweeps: int, threads: int) -> dict[str, float]:
+def measure(path: str, sweeps: int, threads: int, single: bool = False) -> dict[str, float]:
     """Read the file and sweep, in this process alone."""
     import numpy as np
 
@@ -75,9 +76,9 @@ def measure(path: str, sweeps: int, threads: int) -> dict[str, float]:
     read_matrix_of_few(read_matrix)
     before = resident()
     begin, used = time.perf_counter(), time.process_time()
-    X = read_matrix(path)
+    X = read_matrix(path, single=single)
     read, busy_reading = time.perf_counter() - begin, time.process_time() - used
-    views = sum(p.nbytes for v in (X.rows, X.cols) for p in (v.indptr, v.indices, v.values)) / MB
+    views = sum(p.nbytes for v in (X.rows, X.cols) for p in (v.indptr, v.indices, v.stored)) / MB
     built = peak() - before
     problem = Problem.of(X, preset(MODEL), RANK, threads=threads)
     states, seconds, busy = chain(problem, random_state=0), [], []
@@ -134,6 +135,9 @@ def part(options: Options) -> dict[str, Any]:
             if observed == at and options.peers and installed(["smurff"]):
                 say(f"SMURFF, {observed} entries")
                 found["smurff"] = in_process("size.peer", str(path), 6, options.threads)
+            if observed == sizes[-1]:
+                say(f"{observed} entries in single precision")
+                found["single"] = in_process(*call, True)
     found["exponent"] = _exponent(found["sizes"])
     return {"claims": claims(found, options), "tables": tables(found), "data": found}
 
@@ -169,11 +173,15 @@ def claims(found: dict[str, Any], options: Options) -> list[dict[str, Any]]:
 
 def tables(found: dict[str, Any]) -> list[dict[str, Any]]:
     """Figures by size, and the peer's."""
+    largest = list(found["sizes"])[-1]
+    measured = [(f"{int(size):,}", figures) for size, figures in found["sizes"].items()]
+    if "single" in found:
+        measured.append((f"{int(largest):,}, single precision", found["single"]))
     rows = [
-        [f"{int(size):,}", f"{f['rows']:,} x {f['cols']:,}", f["read"], f["sweep"],
+        [size, f"{f['rows']:,} x {f['cols']:,}", f["read"], f["sweep"],
          f["core seconds"],
          f["views"] / 1000, f["built"] / f["views"], f["peak"] / 1000]
-        for size, f in found["sizes"].items()
+        for size, f in measured
     ]  # fmt: skip
     header = ["entries", "shape", "seconds to read", "seconds per sweep", "core seconds per sweep",
               "GB of views",

@@ -47,7 +47,7 @@ SAMPLE = {
 FIT = {
     **{k: v for k, v in SAMPLE.items() if k not in ("init", "scale_move", "cells", "keep")},
     "center": "auto", "scale": "auto", "transformation": None, "errors": None, "weights": None,
-    "until": None,
+    "until": None, "single": False,
 }  # fmt: skip
 LATER = ("X", "errors", "weights", "lower", "upper", "until")  # arguments of fit
 
@@ -80,8 +80,8 @@ def calls(tmp_path_factory):
         (lambda **options: fit(BayesianMF, **options), FIT),
         (lambda **options: fit(BayesianImputer, **options), FIT),
         (compare, comparison),
-        (ObservedMatrix.of, {"X": X, "mask": None, **labels}),
-        (ObservedMatrix.from_triples, {**triples, **labels}),
+        (ObservedMatrix.of, {"X": X, "mask": None, "single": False, **labels}),
+        (ObservedMatrix.from_triples, {**triples, **labels, "single": True}),
         (matrix.between, {"low": 0.0, "high": 1.0}),
         (matrix.rounded, {"unit": 1.0}),
         (matrix.take, {"selected": [0, 1]}),

@@ -188,7 +188,8 @@ _posterior = _has("states", "draws", "settings")
 RULES: dict[str, Rule] = {
     **dict.fromkeys(("draws", "thin", "chains", "iterations", "m", "n_cells"), _whole(1)),
     **dict.fromkeys(("burn_in", "number"), _whole(0)),
-    **dict.fromkeys(("scale_move", "keep_singles", "return_std", "include_noise", "latent"), _flag),
+    **dict.fromkeys(("scale_move", "keep_singles", "return_std", "include_noise"), _flag),
+    **dict.fromkeys(("latent", "single"), _flag),
     **dict.fromkeys(("center", "scale", "by", "labels", "method", "budget"), _text),
     **dict.fromkeys(("noise", "until", "dask"), _optional(_text)),
     **dict.fromkeys(("path", "source"), _path),

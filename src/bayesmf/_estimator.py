@@ -87,6 +87,7 @@ class Factorisation(Results):
         progress: bool = False,
         store: str | Path | None = None,
         dask: str | None = None,
+        single: bool = False,
     ) -> None:
         self.model = model
         self.n_components = n_components
@@ -105,6 +106,7 @@ class Factorisation(Results):
         self.progress = progress
         self.store = store
         self.dask = dask
+        self.single = single
 
     @classmethod
     @checked
@@ -180,8 +182,8 @@ class Factorisation(Results):
         """Set what a fitted estimator has, whether its posterior was sampled or loaded."""
         self.posterior_, self.units_, self._matrix = posterior, units, X
         self.n_components_ = self._n_features_out = posterior.n_components
-        choice = getattr(self, "_choice", None)
-        told = [units.note, "" if choice is None else str(choice), *posterior.notes]
+        choice = str(getattr(self, "_choice", None) or "")
+        told = [units.note, _precision(X, units), choice, *posterior.notes]
         likelihood = posterior.model.likelihood
         looked = inspect(
             X, limits=likelihood.takes_limits and not likelihood.has_limits,
@@ -198,6 +200,9 @@ class Factorisation(Results):
 
     def _read(self, X: Any, reset: bool) -> ObservedMatrix:
         """Check a matrix as scikit-learn does, and keep its labels and its missing entries."""
+        return ObservedMatrix.of(self._checked(X, reset), single=bool(self.single))
+
+    def _checked(self, X: Any, reset: bool) -> ObservedMatrix:
         if reset:
             self._kind = frames.kind_of(X)
         if isinstance(X, (np.ma.MaskedArray, tuple)) or hasattr(X, "obs_names"):
@@ -368,3 +373,13 @@ class Factorisation(Results):
         self._set(posterior, self._matrix, self.units_)
         self._warn()
         return self
+
+
+def _precision(X: ObservedMatrix, units: Units) -> str:
+    """What single precision does not halve, in a sentence."""
+    if not (X.is_single and units.changed):
+        return ""
+    return (
+        "The data are kept in single precision, but the model sees them centred or scaled, in "
+        "double; only center='none' and scale='none' (--center none --scale none) halve both."
+    )

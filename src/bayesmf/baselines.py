@@ -20,7 +20,7 @@ from bayesmf.data.offsets import averages, fit_offsets
 from bayesmf.kernels.nmf import multiplicative_update
 from bayesmf.priors import distributions as dist
 from bayesmf.streams import Array, RandomState, Stream, seed_words
-from bayesmf.updates.blocks import blocks, in_vectors
+from bayesmf.updates.blocks import blocks, in_vectors, windows
 from bayesmf.updates.normal import row_errors
 
 _SMALLEST = 1e-12  # fits and sums below this are taken as this: 0 / 0 is never formed
@@ -148,13 +148,12 @@ def _nmf(
 
 def _update(view: View, U: Array, V: Array, threads: int) -> None:
     V = in_vectors(V)
-    _threads.run(
-        lambda start, stop: multiplicative_update(
-            start, stop, view.indptr, view.indices, view.values, U, V, _SMALLEST
-        ),
-        blocks(view, 4 * U.shape[1], U.shape[1]),
-        threads,
-    )
+
+    def block(start: int, stop: int) -> None:
+        for first, last, own, _ in windows(view, start, stop):
+            multiplicative_update(first, last, own.indptr, own.indices, own.stored, U, V, _SMALLEST)
+
+    _threads.run(block, blocks(view, 4 * U.shape[1], U.shape[1]), threads)
 
 
 def _estimate(

@@ -81,6 +81,9 @@ class BayesianMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Factorisatio
     dask
         Address of a Dask scheduler, over whose workers the matrix is spread; results do not depend
         on it. A rank or noise that is automatic is found here before.
+    single
+        Whether to keep the data in single precision, which halves them; see `ObservedMatrix.of`.
+        Numbers that are centred or scaled are held in double beside them.
 
     Attributes
     ----------

@@ -67,7 +67,7 @@ def _beside(path: str, asked: dict[str, Any]) -> ObservedMatrix:
     from bayesmf.reading import TABLES, read_matrix, suffix_of
 
     alike = suffix_of(path) in TABLES and suffix_of(asked.get("data") or path) == suffix_of(path)
-    options = table_options(asked) if alike else {}
+    options = table_options(asked) | {"single": False} if alike else {}
     try:
         table = read_matrix(path, **options)
     except (DataError, ModelError) as error:

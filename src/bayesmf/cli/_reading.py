@@ -33,6 +33,9 @@ TABLE: dict[str, dict[str, Any]] = {  # how a table is read, as `read_matrix` do
         "columns and rows to leave out, by their labels; fit writes columns of text back"},
     "--duplicates": {"choices": ("error", "mean", "first"), "default": "error", "help":
         "what to do with rows, columns or entries of the same label (default: error)"},
+    "--single": {"action": "store_true", "default": False, "help":
+        "keep values in single precision, which halves the memory they take; ratings, counts and "
+        "other numbers of up to seven digits give the same results"},
 }
 BESIDES: dict[str, dict[str, Any]] = {  # what is known of entries besides their values
     "--errors": {"metavar": "FILE", "help":
@@ -89,7 +92,9 @@ def words(said: dict[str, Any]) -> list[str]:
     found = []
     for name, about in (TABLE | BESIDES).items():
         value = said[name[2:].replace("-", "_")]
-        if value is not None and value != about.get("default"):
+        if value is True:
+            found.append(name)
+        elif value is not None and value != about.get("default"):
             found.append(f"{name}={value}" if str(value).startswith("-") else name)
             found += [] if str(value).startswith("-") else [str(value)]
     return found

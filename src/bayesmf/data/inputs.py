@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from bayesmf._errors import DataError, nearest
 from bayesmf.data import frames
-from bayesmf.data.views import Array, BoolArray, Entries, FloatArray, Shape
+from bayesmf.data.views import Array, BoolArray, Entries, Shape
 
 Labels: TypeAlias = npt.NDArray[np.object_] | None
 Names: TypeAlias = tuple[Labels, Labels]
@@ -42,10 +42,12 @@ def as_array(X: Any) -> Array:
     return np.array(X, dtype=object) if is_text else array
 
 
-def as_floats(raw: Array, rows: Array, cols: Array, names: Names) -> FloatArray:
+def as_floats(raw: Array, rows: Array, cols: Array, names: Names) -> Array:
     """Return the values of the cells at `rows` and `cols` as floats, None and NA as NaN."""
-    if raw.dtype.kind in "biuf":
-        return raw.astype(np.float64, copy=False)
+    if raw.dtype.kind == "f":
+        return raw
+    if raw.dtype.kind in "biu":
+        return raw.astype(np.float64)
     if raw.dtype.kind not in "OUS":
         raise DataError(f"The values must be real numbers, not {raw.dtype}; convert them first.")
     items = raw.tolist()
@@ -151,7 +153,7 @@ def cell_name(i: int, j: int, names: Names) -> str:
     return f"row {row}, column {column}"
 
 
-def places(rows: Array, cols: Array, values: FloatArray) -> Entries:
+def places(rows: Array, cols: Array, values: Array) -> Entries:
     """Entries whose places fit into 32 bits, as those of every matrix do."""
     return Entries(rows.astype(np.int32, copy=False), cols.astype(np.int32, copy=False), values)
 

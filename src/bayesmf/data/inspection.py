@@ -114,7 +114,7 @@ def codes(X: ObservedMatrix) -> list[str]:
 
 
 def _isolated(view: View, j: int, end: float) -> bool:
-    own = view.values[view.indptr[j] : view.indptr[j + 1]]
+    own = view.row(j)
     others = own[own != end]
     spread = float(np.ptp(others)) if others.size > 2 else 0.0
     return 0 < spread < float(np.abs(others - end).min())
@@ -124,7 +124,7 @@ def _counters(X: ObservedMatrix) -> list[str]:
     """A column that counts the rows is a label, not a measurement."""
     found = []
     for j in np.flatnonzero(X.cols.counts == X.shape[0]) if X.shape[0] > FEW else ():
-        own = X.cols.values[X.cols.indptr[j] : X.cols.indptr[j + 1]]
+        own = X.cols.row(int(j))
         if (np.diff(own) == 1).all() and (own % 1 == 0).all():
             name = X.names()[1][j]
             found.append(
@@ -186,7 +186,7 @@ def _transforms(X: ObservedMatrix) -> list[str]:
 
 def _orders(view: View, j: int) -> float:
     """Orders of magnitude that the middle nine tenths of a column's positive values span."""
-    own = view.values[view.indptr[j] : view.indptr[j + 1]]
+    own = view.row(j)
     low, high = np.quantile(own, [0.05, 0.95]) if own.size > FEW else (1.0, 1.0)
     return float(np.log10(high / low))
 

@@ -37,6 +37,7 @@ from bayesmf.data.views import (
     IntArray,
     Shape,
     View,
+    doubles,
     lay_out,
     refilled,
     transposed,
@@ -69,7 +70,7 @@ class ObservedMatrix:
     @checked
     def of(
         cls, X: Any, mask: Any = None, row_labels: Any = None, col_labels: Any = None,
-        **known: Any,
+        *, single: bool = False, **known: Any,
     ) -> ObservedMatrix:  # fmt: skip
         """Read a matrix from any of the usual containers.
 
@@ -87,6 +88,11 @@ class ObservedMatrix:
         row_labels, col_labels : iterable of hashable, optional
             Names of the rows and columns; by default those of a DataFrame, but none of rows if its
             index repeats some.
+        single
+            Whether to keep values in single precision, which halves them: each is rounded to its
+            first seven digits, and all arithmetic on them stays in double. Ratings, counts and
+            other numbers that single precision holds exactly give the same draws, bit for bit. An
+            ``ObservedMatrix`` that is in single precision already stays so.
         **known
             Features of rows and columns, as `with_features` takes them.
 
@@ -97,22 +103,24 @@ class ObservedMatrix:
         (ObservedMatrix(2 x 2, 3 observed, 75.0 %), "row 0, column 'b'")
         """
         if known:
-            return cls.of(X, mask, row_labels, col_labels).with_features(**known)
+            return cls.of(X, mask, row_labels, col_labels, single=single).with_features(**known)
         if isinstance(X, ObservedMatrix):
             if mask is not None or row_labels is not None or col_labels is not None:
                 raise DataError("An ObservedMatrix has its mask and labels already; pass only X.")
-            return X
+            from bayesmf.data.parts import in_single
+
+            return in_single(X) if single else X
         if hasattr(X, "obs_names") and hasattr(X, "var_names"):
             from bayesmf.data.annotated import from_anndata
 
             if mask is not None or row_labels is not None or col_labels is not None:
                 raise DataError("AnnData have labels and gaps of their own; pass only X.")
-            return from_anndata(X)
+            return cls.of(from_anndata(X), single=single)
         is_triple, is_sparse = isinstance(X, tuple) and len(X) == 3, hasattr(X, "tocoo")
         if mask is not None and (is_triple or is_sparse):
             raise DataError("mask goes with a dense matrix; leave unobserved entries out of X.")
         if is_triple:
-            return cls.from_triples(X[0], X[1], X[2], None, row_labels, col_labels)
+            return cls.from_triples(X[0], X[1], X[2], None, row_labels, col_labels, single=single)
         if frames.is_frame(X):
             frames.refuse_text(X)
             own = frames.labels(X)
@@ -124,11 +132,11 @@ class ObservedMatrix:
         names = as_labels(row_labels, shape[0], "row"), as_labels(col_labels, shape[1], "column")
         if is_sparse:
             values = as_floats(source.data, source.row, source.col, names)
-            entries = Gathered([places(source.row, source.col, values)])
+            entries = Gathered([places(source.row, source.col, values)], single)
             del source, values
             return cls.of_entries(entries, shape, names)
         flags = None if mask is None else checked_mask(mask, X, shape)
-        entries = Gathered(dense_entries(source, flags, names))
+        entries = Gathered(dense_entries(source, flags, names), single)
         return cls.of_entries(entries, shape, names, strict=mask is not None)
 
     @classmethod
@@ -141,6 +149,8 @@ class ObservedMatrix:
         shape: Shape | None = None,
         row_labels: Any = None,
         col_labels: Any = None,
+        *,
+        single: bool = False,
     ) -> ObservedMatrix:
         """Read a matrix from one (row, column, value) triple for each observed entry.
 
@@ -153,6 +163,8 @@ class ObservedMatrix:
             A triple whose value is NaN or None is missing, but its row and column exist.
         shape : tuple of int, by default just large enough
         row_labels, col_labels : iterable of hashable, optional
+        single
+            Whether to keep values in single precision, as in `of`.
 
         Examples
         --------
@@ -168,7 +180,7 @@ class ObservedMatrix:
         if len(set(sizes)) > 1:
             raise DataError(f"rows, cols and values have different lengths {sizes}; match them.")
         names, shape = (row_names, col_names), checked_shape((n, m))
-        entries = Gathered([places(i, j, as_floats(x, i, j, names))])
+        entries = Gathered([places(i, j, as_floats(x, i, j, names))], single)
         return cls.of_entries(entries, shape, names)
 
     @classmethod
@@ -185,7 +197,7 @@ class ObservedMatrix:
     @property
     def n_observed(self) -> int:
         """Number of observed entries."""
-        return self.rows.values.size
+        return self.rows.stored.size
 
     @property
     def density(self) -> float:
@@ -196,6 +208,11 @@ class ObservedMatrix:
     def is_dense(self) -> bool:
         """Whether the views hold the whole matrix; the share of observed entries decides."""
         return self.rows.filled is not None
+
+    @property
+    def is_single(self) -> bool:
+        """Whether values are kept in single precision."""
+        return self.rows.stored.dtype == np.float32
 
     @property
     def empty_rows(self) -> BoolArray:
@@ -232,8 +249,8 @@ class ObservedMatrix:
             kind = np.min_scalar_type(max(self.n_observed, 2**16))
             order = np.arange(self.n_observed, dtype=kind)
             self.cols.cache["from rows"] = transposed(
-                replace(self.rows, values=order), self.shape
-            ).values
+                replace(self.rows, stored=order), self.shape
+            ).stored
         return self.cols.cache["from rows"]
 
     def transpose(self) -> ObservedMatrix:
@@ -251,7 +268,8 @@ class ObservedMatrix:
 
     def triples(self) -> tuple[IntArray, IntArray, FloatArray]:
         """Return fresh arrays of the rows, columns and values of the entries, in row order."""
-        return self.rows.owners, self.rows.indices.astype(np.int64), self.rows.values.copy()
+        values = self.rows.stored.astype(np.float64)
+        return self.rows.owners, self.rows.indices.astype(np.int64), values
 
     def to_array(self) -> FloatArray:
         """Return the matrix as an array with NaN at the missing cells."""
@@ -411,8 +429,8 @@ class ObservedMatrix:
 
     def check_range(self) -> None:
         """Raise a DataError if there is an entry whose square is too large."""
-        values = self.rows.values
-        if max(values.max(initial=0.0), -values.min(initial=0.0)) > LARGEST:
+        values = self.rows.stored
+        if max(float(values.max(initial=0.0)), -float(values.min(initial=0.0))) > LARGEST:
             large = np.abs(values) > LARGEST
             i, j, value = (part[large][0] for part in self.triples())
             raise DataError(
@@ -427,9 +445,12 @@ class ObservedMatrix:
         return f"{what} needs {needs}: {cell}; correct it or choose another model."
 
     def fingerprint(self, *, features: bool = True) -> str:
-        """Return a hash of shape, places and values of the data, and of features if wanted."""
+        """Return a hash of shape, places and values of the data, and of features if wanted.
+
+        The same numbers have the same hash, whether in single precision or in double.
+        """
         digest = hashlib.sha256(repr(self.shape).encode())
-        arrays = [self.rows.indptr, self.rows.indices, self.rows.values]
+        arrays = [self.rows.indptr, self.rows.indices, *doubles(self.rows.stored)]
         arrays += [] if self.errors is None else [self.errors]
         arrays += [] if self.bounds is None else [self.bounds.low, self.bounds.high]
         for array in arrays:
@@ -445,7 +466,8 @@ class ObservedMatrix:
 
     def __repr__(self) -> str:
         n, m = self.shape
-        return f"ObservedMatrix({n} x {m}, {self.n_observed} observed, {100 * self.density:.1f} %)"
+        share = f"{100 * self.density:.1f} %{', single precision' if self.is_single else ''}"
+        return f"ObservedMatrix({n} x {m}, {self.n_observed} observed, {share})"
 
 
 _TRANSPOSED: dict[str | None, str] = {"rows": "cols", "cols": "rows"}

@@ -85,10 +85,10 @@ def less(X: ObservedMatrix, rows: Array, cols: Array) -> ObservedMatrix:
 
 
 def _less(view: View, own: Array, other: Array) -> View:
-    values, filled = np.empty(view.values.size), None
-    subtract_offsets(view.indptr, view.indices, view.values, own, other, values)
+    values, filled = np.empty(view.stored.size), None
+    subtract_offsets(view.indptr, view.indices, view.stored, own, other, values)
     if view.filled is not None:
         filled = own[:, None] + other
         np.subtract(view.filled, filled, out=filled)
         filled *= view.mask
-    return replace(view, values=values, filled=filled)
+    return replace(view, stored=values, filled=filled)

@@ -1,4 +1,4 @@
-"""Parts of a matrix: some of its entries, or some of its rows and columns, with what is known."""
+"""A matrix made of another, with what is known: some entries, some lines, single precision."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy.typing as npt
 from bayesmf._errors import DataError
 from bayesmf.data.inputs import checked_shape, places
 from bayesmf.data.observed import ObservedMatrix
-from bayesmf.data.views import Gathered, both_views, taken
+from bayesmf.data.views import Gathered, both_views, narrowed, not_single, refilled, taken
 
 
 def take(X: ObservedMatrix, selected: npt.ArrayLike) -> ObservedMatrix:
@@ -68,10 +68,22 @@ def part(
     ]
     return replace(
         ObservedMatrix.of_entries(
-            Gathered([places(i, j, values[kept])]), shape, (names[0], names[1])
+            Gathered([places(i, j, values[kept])], X.is_single), shape, (names[0], names[1])
         ),
         errors=None if X.errors is None else X.errors[kept],
         bounds=None if X.bounds is None else X.bounds.take(kept),
         origin=X.origin, row_features=features[0], col_features=features[1],
         pattern=X.pattern,
     )  # fmt: skip
+
+
+def in_single(X: ObservedMatrix) -> ObservedMatrix:
+    """The matrix with its values in single precision."""
+    if X.is_single:
+        return X
+    values, lost = narrowed(X.rows.stored)
+    if lost is not None:
+        i, j, value = (part[lost] for part in X.triples())
+        raise not_single(X.cell_name(i, j), value)
+    mine = refilled(X.rows, values), refilled(X.cols, narrowed(X.cols.stored)[0])
+    return replace(X, rows=mine[0], cols=mine[1])

@@ -20,8 +20,8 @@ def observed_ranges(X: ObservedMatrix) -> tuple[FloatArray, FloatArray]:
     some = ~X.empty_cols
     starts = X.cols.indptr[:-1][some]
     if starts.size:
-        low[some] = np.minimum.reduceat(X.cols.values, starts)
-        high[some] = np.maximum.reduceat(X.cols.values, starts)
+        low[some] = np.minimum.reduceat(X.cols.stored, starts)
+        high[some] = np.maximum.reduceat(X.cols.stored, starts)
     return low, high
 
 

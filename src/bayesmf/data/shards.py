@@ -107,7 +107,7 @@ def _part(view: View, first: int, last: int) -> View:
     begin, end = view.indptr[first], view.indptr[last]
     indptr = np.clip(view.indptr, begin, end) - begin
     return replace(
-        view, indptr=indptr, indices=view.indices[begin:end], values=view.values[begin:end],
+        view, indptr=indptr, indices=view.indices[begin:end], stored=view.stored[begin:end],
         cache={},
     )  # fmt: skip
 
@@ -132,7 +132,7 @@ def assembled(
     """The shard as sweeps see it, from what it holds and what is known of the whole matrix."""
     rows, cols = (
         ShardView(
-            *(getattr(view, name) for name in ("indptr", "indices", "values", "filled", "mask")),
+            *(getattr(view, name) for name in ("indptr", "indices", "stored", "filled", "mask")),
             peers=peers, cuts=tuple(both[axis]), other_cuts=tuple(both[1 - axis]),
             all_counts=counts[axis],
         )
@@ -218,7 +218,7 @@ def in_columns(X: ShardMatrix, values: Array) -> Array:
         mine = [at[np.argsort(X.cols.indices[there][at], kind="stable")] for at in mine]
         X.cols.cache["places"] = theirs, [there.start + at for at in mine]
     theirs, mine = X.cols.cache["places"]
-    own, out = values[here], np.zeros(X.cols.values.size)
+    own, out = values[here], np.zeros(X.cols.stored.size)
     for at, given in zip(mine, peers.exchange([own[at] for at in theirs]), strict=True):
         out[at] = given
     return out

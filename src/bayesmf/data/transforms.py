@@ -227,7 +227,7 @@ def fit_transforms(X: ObservedMatrix, asked: Any) -> Transforms | None:
     of = np.empty(X.shape[1], dtype=np.int64)
     view = X.cols
     for j, name in enumerate(names):
-        own = view.values[view.indptr[j] : view.indptr[j + 1]]
+        own = view.row(j)
         by_column = name == "rank"
         key = (name, j) if by_column else name
         if key not in known:

@@ -6,7 +6,7 @@ Both are made from entries in any order, with no more memory beside them than th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeAlias
 
@@ -25,6 +25,7 @@ Shape: TypeAlias = tuple[int, int]
 DENSE_DENSITY = 0.4
 # Beyond this many cells the dense copies, two in each view, would fill the memory.
 DENSE_CELLS = 20_000_000
+_BLOCK = 250_000  # values that are rounded at once
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -35,7 +36,7 @@ class View:
     indices: npt.NDArray[np.int32]  # positions on the other side, increasing within a row
     # In the view's own order: a permutation into the other view's would take as many bytes, and
     # make half-sweeps jump through memory.
-    values: FloatArray
+    stored: Array  # as doubles or, to halve them, in single precision
     filled: FloatArray | None  # the whole matrix, 0 at missing cells; None off the dense path
     mask: FloatArray | None  # 1 at observed cells and 0 elsewhere; None off the dense path
     cache: dict[Any, Any] = field(default_factory=dict, repr=False)  # what follows from the cells
@@ -44,6 +45,15 @@ class View:
     def n(self) -> int:
         """Number of rows of this view."""
         return self.indptr.size - 1
+
+    @property
+    def values(self) -> FloatArray:
+        """The values as doubles: a copy where they are stored in single precision."""
+        return self.stored.astype(np.float64, copy=False)
+
+    def row(self, i: int) -> FloatArray:
+        """Values of one row as doubles."""
+        return self.stored[self.indptr[i] : self.indptr[i + 1]].astype(np.float64, copy=False)
 
     @property
     def counts(self) -> IntArray:
@@ -68,7 +78,8 @@ class Gathered:
     """Entries that come in blocks, in arrays that grow with them.
 
     Arrays grow in place where the system can: a list of blocks would have to be held beside the
-    whole in the end, and its memory might never be given back.
+    whole in the end, and its memory might never be given back. Values are kept as doubles, or in
+    ``single`` precision; the first that this cannot hold is ``lost``.
 
     Examples
     --------
@@ -78,15 +89,17 @@ class Gathered:
     [0, 1, 0, 1]
     """
 
-    def __init__(self, blocks: Iterable[Entries] = ()) -> None:
+    def __init__(self, blocks: Iterable[Entries] = (), single: bool = False) -> None:
         self._parts: Entries | None = None
         self._own = False  # whether the arrays are nobody else's
-        self.size = 0
+        self.size, self.single = 0, single
+        self.lost: tuple[int, int, float] | None = None  # row, column and value
         for block in blocks:
             self.add(block)
 
     def add(self, block: Entries) -> None:
         """Take in a block; one that stays alone is not copied."""
+        block = block._replace(values=self._as_stored(block))
         if self._parts is None:
             self._parts, self._own, self.size = block, False, block.values.size
             return
@@ -97,6 +110,14 @@ class Gathered:
             part[self.size : end] = new
         self.size = end
 
+    def _as_stored(self, block: Entries) -> Array:
+        if not self.single:
+            return block.values.astype(np.float64, copy=False)
+        narrow, lost = narrowed(block.values)
+        if lost is not None and self.lost is None:
+            self.lost = int(block.rows[lost]), int(block.cols[lost]), float(block.values[lost])
+        return narrow
+
     def _resize(self, parts: Entries, size: int) -> None:
         if not self._own:
             parts = Entries(*(part.copy() for part in parts))
@@ -105,7 +126,7 @@ class Gathered:
         self._parts, self._own = parts, True
 
     @property
-    def values(self) -> FloatArray:
+    def values(self) -> Array:
         """Values of all entries so far."""
         return np.empty(0) if self._parts is None else self._parts.values[: self.size]
 
@@ -118,6 +139,44 @@ class Gathered:
             self._resize(self._parts, self.size)
         found, self._parts, self.size = self._parts, None, 0
         return found
+
+
+def narrowed(values: Array) -> tuple[npt.NDArray[np.float32], int | None]:
+    """Values in single precision, and the place of the first that is none of its numbers.
+
+    Others are rounded to the nearest, whose relative error is below 1e-7.
+
+    Examples
+    --------
+    >>> narrowed(np.array([0.1, 1e60, 1e-60]))
+    (array([0.1, inf, 0. ], dtype=float32), 1)
+    """
+    if values.dtype == np.float32:
+        return values, None
+    found, place = np.empty(values.size, np.float32), None
+    for first in range(0, values.size, _BLOCK):
+        part = values[first : first + _BLOCK]
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            found[first : first + _BLOCK] = part
+            lost = np.abs(found[first : first + _BLOCK] - part) > 1e-7 * np.abs(part)
+        if place is None and lost.any():
+            place = first + int(lost.argmax())
+    return found, place
+
+
+def doubles(values: Array) -> Iterator[FloatArray]:
+    """Values as doubles: all at once if they are, otherwise many at a time."""
+    step = max(values.size, 1) if values.dtype == np.float64 else _BLOCK
+    for first in range(0, values.size, step):
+        yield values[first : first + step].astype(np.float64, copy=False)
+
+
+def not_single(cell: str, value: float) -> DataError:
+    """The complaint about a value that single precision does not hold."""
+    return DataError(
+        f"{cell} is {value:g}, which single precision does not hold; leave out single (--single), "
+        "or change the unit."
+    )
 
 
 class RepeatedError(DataError):
@@ -140,6 +199,9 @@ def lay_out(
     strict
         Whether missing entries are refused instead of left out.
     """
+    if entries.lost is not None:
+        i, j, value = entries.lost
+        raise not_single(name(i, j), value)
     by_row = _sorted_rows(entries.pop(), shape, name)
     return both_views(_without_gaps(by_row, name, strict), shape)
 
@@ -148,7 +210,7 @@ def both_views(by_row: View, shape: Shape) -> tuple[View, View]:
     """A view of the rows and that of the columns; with the whole matrix if it is mostly seen."""
     cells = shape[0] * shape[1]
     by_column = transposed(by_row, shape)
-    if by_row.values.size < DENSE_DENSITY * cells or cells > DENSE_CELLS:
+    if by_row.stored.size < DENSE_DENSITY * cells or cells > DENSE_CELLS:
         return by_row, by_column
     return _with_whole(by_row, shape[1]), _with_whole(by_column, shape[0])
 
@@ -158,7 +220,7 @@ def taken(view: View, kept: BoolArray) -> View:
     before, indptr = np.cumsum(kept), np.zeros_like(view.indptr)
     some = view.indptr > 0
     indptr[some] = before[view.indptr[some] - 1]
-    return View(indptr, view.indices[kept], view.values[kept], None, None)
+    return View(indptr, view.indices[kept], view.stored[kept], None, None)
 
 
 def transposed(view: View, shape: Shape) -> View:
@@ -166,18 +228,18 @@ def transposed(view: View, shape: Shape) -> View:
     from scipy.sparse import csr_array
 
     # SciPy widens all indices if pointers are wide.
-    narrow = view.indptr.astype(np.min_scalar_type(-max(view.values.size, 2**16)))
-    matrix = csr_array((view.values, view.indices, narrow), shape=shape)
+    narrow = view.indptr.astype(np.min_scalar_type(-max(view.stored.size, 2**16)))
+    matrix = csr_array((view.stored, view.indices, narrow), shape=shape)
     return _plain_view(matrix.tocsc())
 
 
-def refilled(view: View, values: FloatArray) -> View:
+def refilled(view: View, values: Array) -> View:
     """A view of the same cells with other values, in its own order."""
     if view.filled is None:
-        return replace(view, values=values)
+        return replace(view, stored=values)
     filled = np.zeros_like(view.filled)
     filled[view.owners, view.indices] = values
-    return replace(view, values=values, filled=filled)
+    return replace(view, stored=values, filled=filled)
 
 
 def _sorted_rows(entries: Entries, shape: Shape, name: Callable[[int, int], str]) -> View:
@@ -206,7 +268,7 @@ def _plain_view(matrix: Any) -> View:
 
 def _without_gaps(view: View, name: Callable[[int, int], str], strict: bool) -> View:
     """The view without missing entries; infinite ones are refused."""
-    if np.isfinite(view.values).all():
+    if np.isfinite(view.stored).all():
         return view
 
     def refuse(bad: BoolArray, why: str) -> None:
@@ -215,8 +277,8 @@ def _without_gaps(view: View, name: Callable[[int, int], str], strict: bool) -> 
             i = int(np.searchsorted(view.indptr, k, side="right")) - 1
             raise DataError(f"{name(i, int(view.indices[k]))} {why}.")
 
-    refuse(np.isinf(view.values), "is infinite; use NaN for a missing entry")
-    seen = ~np.isnan(view.values)
+    refuse(np.isinf(view.stored), "is infinite; use NaN for a missing entry")
+    seen = ~np.isnan(view.stored)
     if strict:
         refuse(~seen, "is missing though mask is True there; set mask to False")
     return taken(view, seen)
@@ -224,7 +286,6 @@ def _without_gaps(view: View, name: Callable[[int, int], str], strict: bool) -> 
 
 def _with_whole(view: View, width: int) -> View:
     """The view with the whole matrix beside it."""
-    filled, mask = np.zeros((view.n, width)), np.zeros((view.n, width))
-    owners = view.owners
-    filled[owners, view.indices], mask[owners, view.indices] = view.values, 1.0
-    return replace(view, filled=filled, mask=mask)
+    mask = np.zeros((view.n, width))
+    mask[view.owners, view.indices] = 1.0
+    return refilled(replace(view, filled=mask, mask=mask), view.stored)

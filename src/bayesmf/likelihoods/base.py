@@ -93,7 +93,7 @@ class Weights(NamedTuple):
             view,
             1,
             lambda start, stop: half_squares(
-                start, stop, view.indptr, view.indices, view.values, means, tau, *parts, out
+                start, stop, view.indptr, view.indices, view.stored, means, tau, *parts, out
             ),
             fit.threads,
         )
@@ -153,7 +153,7 @@ class Working(ABC):
     def _check_entries(self, what: str, arrays: Any) -> None:
         views = (("rows", self.X.rows), ("columns", self.X.cols))
         for (order, view), array in zip(views, arrays or (None, None), strict=True):
-            self._check(f"{what} of entries, in the order of the {order},", array, view.values.size)
+            self._check(f"{what} of entries, in the order of the {order},", array, view.stored.size)
 
     def _check(self, what: str, array: Any, n: int) -> None:
         if array is None:

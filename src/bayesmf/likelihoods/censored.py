@@ -210,8 +210,8 @@ class Censored(Likelihood):
 
         _threads.run(block, own_bounds(X.rows, at.blocks), stream.threads, joined=True)
         by_column = by_column if whole else in_columns(X, by_row)
-        rows = replace(X.rows, values=by_row, filled=None)
-        cols = replace(X.cols, values=by_column, filled=None)
+        rows = replace(X.rows, stored=by_row, filled=None)
+        cols = replace(X.cols, stored=by_column, filled=None)
         return replace(fit, X=replace(X, rows=rows, cols=cols))
 
     def update_side(

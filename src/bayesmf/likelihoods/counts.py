@@ -167,16 +167,16 @@ class BernoulliPoisson(Poisson):
     def working(self, fit: Fit, own: Values, stream: Stream) -> CountData:
         """A positive count for every one, split over the factors."""
         view, means, key = fit.X.rows, fit.means(), stream.key()
-        out = np.empty(view.values.size)
+        out = np.empty(view.stored.size)
         by_rows(
             view,
             _COUNT,
             lambda start, stop: draw_positive_counts(
-                start, stop, key, view.indptr, view.values, means, out
+                start, stop, key, view.indptr, view.stored, means, out
             ),
             stream.threads,
         )
-        sums = counts.split(replace(view, values=out), fit.U, fit.V, stream)
+        sums = counts.split(replace(view, stored=out), fit.U, fit.V, stream)
         return CountData(fit.X, sums)
 
     def law(

@@ -259,9 +259,9 @@ def residual_sums(
     values = view.values if weights.entries is None else view.values * weights.entries
     if weights.other is not None:
         factors = factors * weights.other[:, None]
-        values = scaled(replace(view, values=values), weights.other, threads)
+        values = scaled(replace(view, stored=values), weights.other, threads)
     beside = factor_sums(view, factors, threads, weights.entries)
-    left = totals(replace(view, values=values)) - np.einsum("ik,ik->i", U, beside[:, :-2])
+    left = totals(replace(view, stored=values)) - np.einsum("ik,ik->i", U, beside[:, :-2])
     left, total = left - beside[:, -2], beside[:, -1]
     share(view, left, total)
     return left, total

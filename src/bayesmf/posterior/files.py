@@ -194,6 +194,7 @@ def _check(found: dict[str, Any]) -> None:
 def matrix_arrays(X: ObservedMatrix) -> dict[str, Array]:
     """A matrix as arrays by name, in row order: "data/rows", "data/values"."""
     rows, cols, values = X.triples()
+    values = values.astype(X.rows.stored.dtype, copy=False)
     found: dict[str, Array] = {"rows": rows, "cols": cols, "values": values}
     if X.errors is not None:
         found["errors"] = X.errors
@@ -205,7 +206,10 @@ def matrix_arrays(X: ObservedMatrix) -> dict[str, Array]:
 def matrix_of(arrays: dict[str, Array], shape: tuple[int, int], labels: Any) -> ObservedMatrix:
     """The matrix that `matrix_arrays` took apart."""
     found = _under(arrays, "data")
-    X = ObservedMatrix.from_triples(found["rows"], found["cols"], found["values"], shape, *labels)
+    single = found["values"].dtype == np.float32
+    X = ObservedMatrix.from_triples(
+        found["rows"], found["cols"], found["values"], shape, *labels, single=single
+    )
     bounds = Bounds(found["low"], found["high"]) if "low" in found else None
     return replace(X, errors=found.get("errors"), bounds=bounds)
 

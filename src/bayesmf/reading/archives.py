@@ -65,28 +65,28 @@ class Member(NamedTuple):
         return np.concatenate([np.empty(0, np.int64), *self.blocks()])
 
 
-def read_triples(archive: zipfile.ZipFile) -> ObservedMatrix:
+def read_triples(archive: zipfile.ZipFile, single: bool) -> ObservedMatrix:
     """The matrix of the arrays ``rows``, ``cols`` and ``values``; positions count from 0."""
     parts = [Member(archive, name) for name in ("rows", "cols", "values")]
     shape = None
     if "shape.npy" in archive.namelist():
         shape = tuple(Member(archive, "shape").whole().tolist())
-    return _matrix(parts, shape)
+    return _matrix(parts, shape, single)
 
 
-def read_sparse(archive: zipfile.ZipFile, kind: str) -> ObservedMatrix:
+def read_sparse(archive: zipfile.ZipFile, kind: str, single: bool) -> ObservedMatrix:
     """The matrix of a sparse one that SciPy has saved; the stored entries are the observed ones."""
     shape = tuple(Member(archive, "shape").whole().tolist())
     first, second = (Member(archive, name) for name in _SPARSE[kind])
     data = Member(archive, "data")
     if kind == "coo":
-        return _matrix([first, second, data], shape)
+        return _matrix([first, second, data], shape, single)
     n, m = checked_shape(shape)[:: -1 if kind == "csc" else 1]
     indptr = first.whole()
     counts = np.diff(indptr)
     if indptr.size != n + 1 or indptr[0] != 0 or (counts < 0).any() or indptr[-1] != data.size:
         raise ValueError("its pointers do not fit its entries")
-    X = _matrix([_Owners(indptr), second, data], (n, m))
+    X = _matrix([_Owners(indptr), second, data], (n, m), single)
     return X.transpose() if kind == "csc" else X
 
 
@@ -116,7 +116,7 @@ def known_kind(archive: zipfile.ZipFile) -> str | None:
     return kind if kind in _SPARSE else None
 
 
-def _matrix(parts: list[Any], shape: tuple[int, ...] | None) -> ObservedMatrix:
+def _matrix(parts: list[Any], shape: tuple[int, ...] | None, single: bool) -> ObservedMatrix:
     """The matrix of rows, columns and values; without a shape it is just large enough."""
     sizes = tuple(part.size for part in parts)
     if len(set(sizes)) > 1:
@@ -124,13 +124,11 @@ def _matrix(parts: list[Any], shape: tuple[int, ...] | None) -> ObservedMatrix:
     if shape is not None:
         shape = checked_shape(shape)
         _sizes.check_shape(shape, sizes[0])
-    most, entries = [-1, -1], Gathered()
+    most, entries = [-1, -1], Gathered(single=single)
     for rows, cols, values in zip(*(part.blocks() for part in parts), strict=True):
         for axis, places in enumerate((rows, cols)):
             most[axis] = max(most[axis], _largest(places, ("row", "column")[axis], shape, axis))
-        entries.add(
-            Entries(rows.astype(np.int32), cols.astype(np.int32), values.astype(np.float64))
-        )
+        entries.add(Entries(rows.astype(np.int32), cols.astype(np.int32), values))
     found = checked_shape((most[0] + 1, most[1] + 1)) if shape is None else shape
     _sizes.check_shape(found, sizes[0])
     return ObservedMatrix.of_entries(entries, (found[0], found[1]))

@@ -47,17 +47,17 @@ def loaded(kind: str, read: Callable[[], Any]) -> Any:
     return found
 
 
-def read_npy(path: Path) -> ObservedMatrix:
+def read_npy(path: Path, single: bool) -> ObservedMatrix:
     """A dense array, NaN where missing."""
 
     def read() -> Any:
         with opened(path) as file:
             return np.lib.format.read_array(file, allow_pickle=False)
 
-    return ObservedMatrix.of(loaded("a .npy file", read))
+    return ObservedMatrix.of(loaded("a .npy file", read), single=single)
 
 
-def read_npz(path: Path) -> ObservedMatrix:
+def read_npz(path: Path, single: bool) -> ObservedMatrix:
     """The only array of an archive, three of triples, or a sparse one."""
 
     def read() -> Any:
@@ -66,9 +66,9 @@ def read_npz(path: Path) -> ObservedMatrix:
         with opened(path) as file, zipfile.ZipFile(file) as archive:
             names = [name.removesuffix(".npy") for name in archive.namelist()]
             if archives.TRIPLES <= set(names) <= archives.TRIPLES | {"shape"}:
-                return archives.read_triples(archive)
+                return archives.read_triples(archive, single)
             if kind := archives.known_kind(archive):
-                return archives.read_sparse(archive, kind)
+                return archives.read_sparse(archive, kind, single)
             if len(names) == 1:
                 with archive.open(archive.namelist()[0]) as only:
                     return np.lib.format.read_array(only, allow_pickle=False)
@@ -84,10 +84,10 @@ def read_npz(path: Path) -> ObservedMatrix:
             matrix.check_format(full_check=True)
         return matrix
 
-    return ObservedMatrix.of(loaded("a .npz file", read))
+    return ObservedMatrix.of(loaded("a .npz file", read), single=single)
 
 
-def read_mtx(path: Path) -> ObservedMatrix:
+def read_mtx(path: Path, single: bool) -> ObservedMatrix:
     """A matrix in the MatrixMarket format."""
     from scipy.io import mmread
 
@@ -97,4 +97,4 @@ def read_mtx(path: Path) -> ObservedMatrix:
             warnings.simplefilter("ignore", DeprecationWarning)  # sparse arrays are as welcome
             return mmread(path)
 
-    return ObservedMatrix.of(loaded("a MatrixMarket file", read))
+    return ObservedMatrix.of(loaded("a MatrixMarket file", read), single=single)

@@ -38,9 +38,9 @@ class Numbering:
 class Triples:
     """Rows, columns and values of entries, gathered block by block."""
 
-    def __init__(self) -> None:
+    def __init__(self, single: bool = False) -> None:
         self.sides = Numbering(), Numbering()
-        self.entries = Gathered()
+        self.entries = Gathered(single=single)
 
     def add(self, rows: Sequence[str], cols: Sequence[str], values: Iterable[float]) -> None:
         """Take in a block."""

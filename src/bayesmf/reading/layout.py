@@ -32,6 +32,7 @@ class Layout:
     missing: tuple[str, ...] = ()
     drop: tuple[str, ...] = ()
     duplicates: str = "error"
+    single: bool = False
 
     @classmethod
     def of(cls, **options: Any) -> Layout:

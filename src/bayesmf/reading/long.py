@@ -20,7 +20,7 @@ from bayesmf.reading.table import Row, Table
 def long(table: Table, layout: Layout) -> ObservedMatrix:
     """The matrix of a table whose layout names three columns."""
     assert layout.long is not None
-    triples, dropped = Triples(), set[str]()
+    triples, dropped = Triples(layout.single), set[str]()
     table.places(layout.long)  # refuses names that are not there
     for rows in table.blocks():
         if layout.drop or not _add_plain(table, layout.long, rows, triples):
@@ -89,7 +89,7 @@ def _matrix(table: Table, layout: Layout, triples: Triples) -> ObservedMatrix:
     names = tuple([*side.known] for side in triples.sides)
     rows, cols, layers = _unique(table, layout, triples.entries.pop(), names)
     shape = triples.shape
-    X = ObservedMatrix.from_triples(rows, cols, layers[0], shape, *names)
+    X = ObservedMatrix.from_triples(rows, cols, layers[0], shape, *names, single=layout.single)
     if len(layers) == 1:
         return X
     order = np.argsort(rows.astype(np.int64) * shape[1] + cols, kind="stable")
@@ -117,7 +117,7 @@ def _unique(
 ) -> tuple[Array, Array, Array]:
     """Rows, columns and layers (1 or 3, N) of the triples, each cell once."""
     rows, cols = entries.rows, entries.cols
-    layers = entries.values[None]
+    layers = entries.values.astype(np.float64)[None]
     if table.intervals:
         layers = np.repeat(layers, 3, axis=0)
         where = np.fromiter(table.intervals, dtype=np.int64)

@@ -21,7 +21,7 @@ from bayesmf.reading.table import Table
 from bayesmf.reading.wide import wide as read_wide
 
 _PACKABLE = {*text.SEPARATOR_OF, ".mtx"}  # may be followed by .gz
-_ARRAYS: dict[str, Callable[[Path], ObservedMatrix]] = {
+_ARRAYS: dict[str, Callable[[Path, bool], ObservedMatrix]] = {
     ".mtx": arrays.read_mtx, ".npy": arrays.read_npy, ".npz": arrays.read_npz,
 }  # fmt: skip
 _ANNDATA = ".h5ad"
@@ -37,6 +37,7 @@ _OPTIONS: dict[str, frozenset[str]] = {  # that mean something for a kind of fil
     ".parquet": ALL - {"sep", "encoding", "sheet", "skip", "comment", "layer"},
     _ANNDATA: frozenset({"layer"}),
 }
+_ALWAYS = frozenset({"single"})  # options that mean something everywhere
 _SPREADSHEETS = (".xls", ".xlsb", ".ods", ".numbers")
 
 
@@ -56,6 +57,7 @@ def read_matrix(
     missing: str | float | Iterable[Any] = (),
     drop: str | Iterable[str] = (),
     duplicates: str = "error",
+    single: bool = False,
     progress: bool | None = None,
 ) -> ObservedMatrix:
     r"""Read a matrix from a file, or load a known dataset.
@@ -105,6 +107,8 @@ def read_matrix(
         among them are kept aside, ``X.origin.aside``; `bayesmf fit` writes them back.
     duplicates
         What to do with rows, columns or entries of the same label: "error", "mean" or "first".
+    single
+        Whether to keep values in single precision, which halves them; see `ObservedMatrix.of`.
     progress
         Whether to show a bar on standard error; by default for files of 200 MB and more.
 
@@ -134,17 +138,18 @@ def read_matrix(
     layout = Layout.of(
         long=long, labels=labels, sep=sep, decimal=decimal, skip=skip, comment=comment,
         encoding=encoding, sheet=sheet, layer=layer, missing=missing, drop=drop,
-        duplicates=duplicates,
+        duplicates=duplicates, single=single,
     )  # fmt: skip
     if source in CATALOGUE:  # no file that can be read has such a name
-        layout.refuse((), source)
-        return load(str(source)).X
+        layout.refuse(_ALWAYS, source)
+        return ObservedMatrix.of(load(str(source)).X, single=single)
     path = Path(source)
     try:
         suffix = _checked_suffix(path, CATALOGUE)
         layout.refuse(options_for(path), path)
         with showing(path, progress):
             X = _read(path, suffix, layout)
+        X = ObservedMatrix.of(X, single=single)
         X.check_entries()
         X.check_range()
     except DataError as error:
@@ -158,14 +163,14 @@ def read_matrix(
 
 def options_for(path: str | Path) -> frozenset[str]:
     """The options of reading that mean something for such a file."""
-    return _OPTIONS.get(suffix_of(path), frozenset())
+    return _ALWAYS | _OPTIONS.get(suffix_of(path), frozenset())
 
 
 def _read(path: Path, suffix: str, layout: Layout) -> ObservedMatrix:
     if suffix == _ANNDATA:
         return from_anndata(path, layout.layer)
     if suffix in _ARRAYS:
-        return _ARRAYS[suffix](path)
+        return _ARRAYS[suffix](path, layout.single)
     if suffix == ".parquet" and (found := sheets.plain_triples(path, layout)) is not None:
         return replace(found, origin=Origin())
     with _TABLES[suffix](path, layout) as table:

@@ -122,13 +122,13 @@ def plain_triples(path: Path, layout: Layout) -> ObservedMatrix | None:
     None where a careful look is needed: labels that are neither texts nor whole numbers, or are
     missing, values that are no numbers, options that say more.
     """
-    if layout.long is None or layout != Layout(long=layout.long):
+    if layout.long is None or layout != Layout(long=layout.long, single=layout.single):
         return None
     try:
         from pyarrow import parquet
     except ImportError:
         return None
-    triples = Triples()
+    triples = Triples(layout.single)
     with opened(path) as file:
         table = loaded("a Parquet file", lambda: parquet.ParquetFile(file))
         if not _is_plain(table.schema_arrow, layout.long):

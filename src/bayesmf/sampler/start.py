@@ -105,5 +105,5 @@ def _few_lines(view: View, shape: tuple[int, int], mean: float, stream: Stream) 
     for k in range(shape[1]):
         for line in rng.integers(0, view.n, 3):
             part = slice(view.indptr[line], view.indptr[line + 1])
-            factors[view.indices[part], k] += (view.values[part] - mean) / 3
+            factors[view.indices[part], k] += (view.row(line) - mean) / 3
     return factors

@@ -117,7 +117,7 @@ class Problem:
         X.check_entries()
         X = model.informed(X)
         X.check_range()
-        size = np.abs(X.rows.values).max()
+        size = float(np.abs(X.rows.stored).max())
         if 0 < size < SMALLEST:
             raise DataError(
                 f"No entry lies beyond {size:g}, too small to compute with; multiply all values."

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
-from typing import NamedTuple
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,6 +21,7 @@ ROWS = 256  # whose Gram matrices one thread keeps at a time
 _LEAST, _MOST = 2, 6  # passes that draw the entries of a nonnegative row
 _SHORT, _MIRRORED = 1, 3  # passes that mirror them; odd, or the last would undo the one before
 _DRAW_EVERY = 8  # sweeps, of which one draws them
+_WINDOW = 250_000  # entries that are made doubles at once
 _SMALL = 1_000_000  # operations below which a second thread costs more than it saves
 
 _local = threading.local()
@@ -121,6 +124,31 @@ class Roots(NamedTuple):
 EVEN = Roots()
 
 
+def windows(
+    view: View, start: int, stop: int, weights: Array | None = None
+) -> Iterator[tuple[int, int, View, Array | None]]:
+    """The rows start..stop, some at a time: their bounds, a view of doubles, and its weights.
+
+    Values in single precision become doubles here, so that no kernel knows them; positions of
+    entries count from the first of a window. A view of doubles is one window.
+    """
+    if view.stored.dtype == np.float64:
+        yield start, stop, view, weights
+        return
+    first = start
+    while first < stop:
+        last = int(np.searchsorted(view.indptr, view.indptr[first] + _WINDOW, side="right")) - 1
+        count = max(last - first, 1)
+        last = min(stop, first + (count - count % LANES if count > LANES else count))
+        own = slice(int(view.indptr[first]), int(view.indptr[last]))
+        indptr = np.empty_like(view.indptr)  # of which only the window's part is ever touched
+        indptr[first : last + 1] = view.indptr[first : last + 1] - own.start
+        values = view.stored[own].astype(np.float64)
+        part = replace(view, indptr=indptr, indices=view.indices[own], stored=values)
+        yield first, last, part, None if weights is None else weights[own]
+        first = last
+
+
 class Noise(NamedTuple):
     """Precision of the noise: one number, times those of the rows (n,) unless these are all one."""
 
@@ -137,7 +165,7 @@ class Gram:
     """
 
     def __init__(self, view: View, V: Array, roots: Roots = EVEN) -> None:
-        self.view, self.rank = view, V.shape[1]
+        self.view, self.rank, self.roots = view, V.shape[1], roots
         V = in_vectors(V)
         missing, full = (view.indptr[:0], view.indices[:0]), V[:0]
         if view.mask is not None and roots.weights is None:
@@ -146,7 +174,14 @@ class Gram:
                 np.empty((-(-self.rank // TILE) * TILE, V.shape[1])),
             )
             sum_gram(V, np.arange(len(V), dtype=np.int32), 0, len(V), full)
-        self.data = (V, view.indptr, view.indices, view.values, *roots, *missing, full)
+        self._V, self._whole = V, (*missing, full)
+
+    def data(self, start: int, stop: int) -> Iterator[tuple[int, int, tuple[Any, ...]]]:
+        """The rows start..stop as kernels take them, in as many `windows` as it needs."""
+        scale, weights = self.roots
+        for first, last, view, own in windows(self.view, start, stop, weights):
+            entries = view.indptr, view.indices, view.stored, scale, own
+            yield first, last, (self._V, *entries, *self._whole)
 
     def bounds(self, least: int = 8) -> list[int]:
         """Blocks of rows, the same for any number of threads."""
@@ -157,4 +192,6 @@ class Gram:
     def block(self, start: int, stop: int, packed: Array, rhs: Array) -> None:
         """Fill packed (stop - start, K (K + 1) / 2) and rhs (stop - start, K)."""
         *_, G, g, _, _ = workspace(self.rank)
-        gram_rows(start, stop, *self.data, packed, rhs, G[0], g[0])
+        for first, last, data in self.data(start, stop):
+            own = slice(first - start, last - start)
+            gram_rows(first, last, *data, packed[own], rhs[own], G[0], g[0])

@@ -11,7 +11,7 @@ from bayesmf.kernels.counts import split_counts, sum_factors
 from bayesmf.kernels.fill import GAMMA, fill_common
 from bayesmf.kernels.poisson import draw_count_rows
 from bayesmf.streams import Array, Stream
-from bayesmf.updates.blocks import blocks, in_vectors
+from bayesmf.updates.blocks import blocks, in_vectors, windows
 
 _PARALLEL = 20_000  # draws below which a second thread costs more than it saves
 _STEPS = 1  # of Newton's method for a surrogate
@@ -31,10 +31,11 @@ def split(view: View, U: Array, V: Array, stream: Stream) -> tuple[Array, Array]
     position = {start: b for b, start in enumerate(bounds[:-1])}
 
     def block(start: int, stop: int) -> None:
-        split_counts(
-            start, stop, key, view.indptr, view.indices, view.values, U, V,
-            row_sums, col_sums[position[start]],
-        )  # fmt: skip
+        for first, last, own, _ in windows(view, start, stop):
+            split_counts(
+                first, last, key, own.indptr, own.indices, own.stored, U, V,
+                row_sums, col_sums[position[start]],
+            )  # fmt: skip
 
     _threads.run(block, bounds, stream.threads)
     return row_sums, total_counts(view, col_sums.sum(axis=0))
@@ -77,13 +78,14 @@ def draw_rows(
     """Draw U (n, K) in place given V, under a gamma prior; a row may stay as it was."""
     key, V, mirrored = stream.key(), in_vectors(V), stream.is_between(_DRAW_EVERY)
     passes = _MIRRORED if mirrored else _DRAWN
-    _threads.run(
-        lambda start, stop: draw_count_rows(
-            start, stop, key, U, V, view.indptr, view.indices, view.values, exposures,
-            shape, rate, _STEPS, passes, mirrored,
-        ),
-        blocks(view, 8 * U.shape[1], 40 * U.shape[1]),
-        stream.threads,
-        joined=True,
-    )  # fmt: skip
+
+    def block(start: int, stop: int) -> None:
+        for first, last, own, theta in windows(view, start, stop, exposures):
+            draw_count_rows(
+                first, last, key, U, V, own.indptr, own.indices, own.stored, theta,
+                shape, rate, _STEPS, passes, mirrored,
+            )  # fmt: skip
+
+    bounds = blocks(view, 8 * U.shape[1], 40 * U.shape[1])
+    _threads.run(block, bounds, stream.threads, joined=True)
     share(view, U)

@@ -21,7 +21,7 @@ from bayesmf.updates.blocks import blocks, in_vectors
 
 def fitted(view: View, U: Array, V: Array, threads: int) -> Array:
     """Products of the factors at the entries (N,), in the order of the view."""
-    out, V = np.empty(view.values.size), in_vectors(V)
+    out, V = np.empty(view.stored.size), in_vectors(V)
 
     def block(start: int, stop: int) -> None:
         fit_entries(start, stop, view.indptr, view.indices, U, V, out)
@@ -47,10 +47,10 @@ def in_columns(X: ObservedMatrix, values: Array, threads: int = 1) -> Array:
 
 def scaled(view: View, scale: Array, threads: int = 1) -> Array:
     """Values of the entries, each times the scale of its column (N,)."""
-    out = np.empty(view.values.size)
+    out = np.empty(view.stored.size)
 
     def block(start: int, stop: int) -> None:
-        scale_entries(start, stop, view.indptr, view.indices, view.values, scale, out)
+        scale_entries(start, stop, view.indptr, view.indices, view.stored, scale, out)
 
     _threads.run(block, blocks(view, 1, 1), threads, joined=True)
     return out
@@ -58,7 +58,7 @@ def scaled(view: View, scale: Array, threads: int = 1) -> Array:
 
 def with_entries(X: ObservedMatrix, values: Array, threads: int = 1) -> ObservedMatrix:
     """The same cells with other numbers, given in row order; none is laid out as a whole matrix."""
-    rows = replace(X.rows, values=values, filled=None)
+    rows = replace(X.rows, stored=values, filled=None)
     return replace(
-        X, rows=rows, cols=replace(X.cols, values=in_columns(X, values, threads), filled=None)
+        X, rows=rows, cols=replace(X.cols, stored=in_columns(X, values, threads), filled=None)
     )

@@ -31,6 +31,7 @@ from bayesmf.updates.blocks import (
     blocks,
     in_vectors,
     row_passes,
+    windows,
     workspace,
 )
 from bayesmf.updates.terms import EntryTerms, NonnegativeTerms, RowTerms, VolumeTerms
@@ -112,9 +113,10 @@ def _draw_rows(
     key, gram, errors = stream.key(), Gram(view, V, roots), np.empty(view.n if last else 0)
 
     def block(start: int, stop: int) -> None:
-        draw_rows(
-            start, stop, key, U, *gram.data, *noise, *terms[:3], errors, *workspace(U.shape[1])
-        )
+        for first, last, data in gram.data(start, stop):
+            draw_rows(
+                first, last, key, U, *data, *noise, *terms[:3], errors, *workspace(U.shape[1])
+            )
 
     _threads.run(block, gram.bounds(), stream.threads, joined=True)
     return errors if last else None
@@ -132,7 +134,7 @@ def _draw_uncertain(
     assert c is not None
     root, own = np.sqrt(c), 1.0 if noise.own is None else noise.own
     values = view.values * np.repeat(root, view.counts)
-    view = replace(view, values=values, filled=None, mask=None)
+    view = replace(view, stored=values, filled=None, mask=None)
     terms = RowTerms(terms.precision, terms.diagonal, terms.linear / root[:, None])
     errors = _draw_rows(view, U, V, roots, terms, Noise(noise.tau, own / c), stream, last)
     U /= root[:, None]
@@ -155,10 +157,11 @@ def _draw_entries(
     else:
 
         def block(start: int, stop: int) -> None:
-            draw_entries_sparse(
-                start, stop, key, U, view.indptr, view.indices, view.values, *roots, V, errors,
-                *noise, *terms,
-            )  # fmt: skip
+            for first, last, own, weights in windows(view, start, stop, roots.weights):
+                draw_entries_sparse(
+                    first, last, key, U, own.indptr, own.indices, own.stored, roots.scale, weights,
+                    V, errors, *noise, *terms,
+                )  # fmt: skip
 
     bounds = blocks(view, 4 * U.shape[1], 32 * U.shape[1])
     _threads.run(block, bounds, stream.threads, joined=True)
@@ -196,12 +199,12 @@ def row_errors(view: View, U: Array, V: Array, threads: int, weights: SideWeight
 
 def _row_errors(view: View, U: Array, V: Array, roots: Roots, threads: int) -> Array:
     out, rank, V = np.empty(view.n), U.shape[1], in_vectors(V)
-    _threads.run(
-        lambda start, stop: squared_errors(
-            start, stop, view.indptr, view.indices, view.values, *roots, U, V, out
-        ),
-        blocks(view, rank, 1),
-        threads,
-        joined=True,
-    )
+
+    def block(start: int, stop: int) -> None:
+        for first, last, own, weights in windows(view, start, stop, roots.weights):
+            squared_errors(
+                first, last, own.indptr, own.indices, own.stored, roots.scale, weights, U, V, out
+            )
+
+    _threads.run(block, blocks(view, rank, 1), threads, joined=True)
     return out
