@@ -1,9 +1,11 @@
-"""Put what stores of the study hold into the folders ``results`` and ``docs/images``.
+"""Put what records of the study hold into the folders ``results`` and ``docs/images``.
 
     python -m benchmarks.study_tables study/store
+    python -m benchmarks.study_tables results/records.jsonl.xz
 
-Nothing is run. Of every experiment on every matrix those repeats are taken of which no task is
-missing. Rows that the tables have already are replaced, and all others stay.
+Nothing is run, and matrices need not be there. Of every experiment on every matrix those repeats
+are taken of which no task is missing. Rows that the tables have already are replaced, and all
+others stay.
 """
 
 from __future__ import annotations
@@ -29,6 +31,11 @@ RESULTS, IMAGES = ROOT / "results", ROOT / "docs" / "images"
 KEYS = ("observation", "claim", "experiment", "dataset", "variant", "likelihood", "prior", "model",
         "setting", "K", "fold", "measure", "part", "choice of", "name")  # fmt: skip
 SMALL = ("GDSC", "CCLE_IC50", "CCLE_EC50", "Methylation_GM", "MovieLens_100K")
+
+
+def opened(path: Path) -> Store:
+    """The records of a folder, or those of a packed file below a folder that is not there."""
+    return Store(path.with_suffix(""), [path], Task.version) if path.is_file() else Store(path)
 
 
 def whole_repeats(store: Store) -> dict[Task, Record]:
@@ -140,10 +147,12 @@ def _name(figure: Path, cells: Sequence[Cell]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("stores", nargs="+", type=Path, help="folders of records")
+    parser.add_argument(
+        "stores", nargs="+", type=Path, help="folders of records, or files that hold them packed"
+    )
     found: dict[Task, Record] = {}
-    for folder in parser.parse_args().stores:
-        found |= whole_repeats(Store(folder))
+    for path in parser.parse_args().stores:
+        found |= whole_repeats(opened(path))
     take(tables.cells(found.items()))
     print(f"{len(found)} tasks taken")
 

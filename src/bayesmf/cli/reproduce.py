@@ -13,9 +13,14 @@ Examples:
   bayesmf reproduce all --budget quick --jobs 2
   bayesmf reproduce cross_validation --protocol sound --datasets CCLE_IC50 --budget full
   bayesmf reproduce all --dry-run
+  bayesmf reproduce --output study --pack records.jsonl.xz
+  bayesmf reproduce all --budget full --records records.jsonl.xz --output elsewhere
 
 A run that is stopped goes on where it was when it is started again with the same
---output. Matrices are looked for in the folder that BAYESMF_DATA names."""
+--output. --pack writes what a folder has so far to one file, and --records goes on
+from there, on any machine; a matrix whose tasks are all recorded need not be there.
+Given together they merge files. Matrices are looked for in the folder that
+BAYESMF_DATA names."""
 # fmt: off
 _OPTIONS: dict[str, dict[str, Any]] = {
     "experiments": {"nargs": "*", "default": ["all"], "metavar": "EXPERIMENT", "help":
@@ -28,6 +33,10 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "--models": {"type": words, "default": [], "metavar": "A,B", "help": "only these methods"},
     "--output": {"default": "study", "metavar": "FOLDER", "help":
         "where store, tables and figures go (default: study)"},
+    "--records": {"action": "append", "default": [], "metavar": "FILE", "help":
+        "tasks with a record in this packed file count as done; may be given several times"},
+    "--pack": {"metavar": "FILE", "help":
+        "write all records of the folder, and of --records, to this file, and run nothing"},
     "--jobs": {"type": positive, "default": 1, "metavar": "N", "help":
         "processes that run tasks side by side (default: 1)"},
     "--dask": {"metavar": "ADDRESS", "help": "run tasks on this Dask cluster"},
@@ -48,24 +57,40 @@ def add(commands: Any) -> None:
 
 
 def _reproduce(options: argparse.Namespace) -> int:
-    from bayesmf.study.reproduce import plan, reproduce
+    from bayesmf.study.reproduce import open_store, plan, reproduce
 
+    if options.pack:
+        return _pack(options)
     what = {
         "experiments": NAMES if "all" in options.experiments else options.experiments,
         "protocol": options.protocol, "budget": options.budget, "names": options.datasets,
         "models": options.models,
     }  # fmt: skip
     if options.dry_run:
-        tasks, absent = plan(**what)
-        lines = [*_times(tasks, options), *_left_out(absent)]
+        store = open_store(options.output, options.records)
+        tasks, absent = plan(**what, store=store)
+        lines = [*_times(tasks, dict(store.records(tasks)), options.jobs), *_left_out(absent)]
     else:
         found = reproduce(
-            **what, folder=options.output, jobs=options.jobs, dask=options.dask,
-            figures=not options.no_figures, progress=not options.quiet,
+            **what, folder=options.output, records=options.records, jobs=options.jobs,
+            dask=options.dask, figures=not options.no_figures, progress=not options.quiet,
         )  # fmt: skip
         lines = _ending(found, options.output)
     if options.dry_run or not options.quiet:
         print("\n".join(lines))
+    return 0
+
+
+def _pack(options: argparse.Namespace) -> int:
+    from bayesmf._errors import ModelError
+    from bayesmf.study.reproduce import pack
+
+    if options.dry_run or options.datasets or options.models or options.experiments != ["all"]:
+        raise ModelError("--pack takes all records of a folder: leave out experiments, --datasets, "
+                         "--models and --dry-run.")  # fmt: skip
+    n = pack(options.output, options.pack, options.records)
+    if not options.quiet:
+        print(f"{n} records were written to {options.pack}.")
     return 0
 
 
@@ -97,15 +122,13 @@ def _ending(found: dict[str, Any], folder: str) -> list[str]:
     return lines
 
 
-def _times(tasks: list[Any], options: argparse.Namespace) -> list[str]:
+def _times(tasks: list[Any], known: dict[Any, Any], jobs: int) -> list[str]:
     """Tasks that differ in nothing but the repeat, with the seconds that they will take."""
     from bayesmf.study.estimate import learnt, study_seconds
-    from bayesmf.tasks.store import Store
 
     alike: dict[str, list[Any]] = {}
     for task in tasks:
         alike.setdefault(str(task).rpartition(" #")[0], []).append(task)
-    known = dict(Store(f"{options.output}/store").records(tasks))
     lines, missing = [], []
     length = learnt(known.items())
     for name, group in alike.items():
@@ -117,6 +140,6 @@ def _times(tasks: list[Any], options: argparse.Namespace) -> list[str]:
     study = f"; the study's own code would have taken {theirs / 3600:.0f} hours for their sweeps"
     lines.append(
         f"{len(tasks)} tasks, {len(missing)} of them to be run: about "
-        f"{ours / options.jobs / 60:.0f} minutes with --jobs {options.jobs}{study * (theirs > 0)}."
+        f"{ours / jobs / 60:.0f} minutes with --jobs {jobs}{study * (theirs > 0)}."
     )
     return lines

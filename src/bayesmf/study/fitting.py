@@ -112,7 +112,7 @@ def predict(
         rhat = _rhat(begin, test)
         if rhat < RHAT:
             break
-    return begin.predict(), {"rhat": rhat, "draws": draws}
+    return begin.predict(), {"rhat": round(rhat, 6), "draws": draws}
 
 
 def _chain(n: published.Length) -> dict[str, int]:
@@ -142,8 +142,8 @@ def score(
     if not np.isfinite(error):
         return {"mse": None, "failed": "The predictions are not finite.", **about}
     varied = np.ptp(truth) > 0
-    result = {"mse": error, "r2": r2(truth, found) if varied else None, **about}
-    result["rp"] = pearson(truth, found) if varied and np.ptp(found) > 0 else None
+    result = {"mse": error, "r2": round(r2(truth, found), 6) if varied else None, **about}
+    result["rp"] = round(pearson(truth, found), 6) if varied and np.ptp(found) > 0 else None
     if clean is not None:
         result["mse_clean"] = mse(clean, found)
     return result

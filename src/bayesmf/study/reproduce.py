@@ -45,9 +45,12 @@ def expand(
 
 def plan(
     experiments: Sequence[str], protocol: str, budget: str, names: Sequence[str] = (),
-    models: Sequence[str] = (),
+    models: Sequence[str] = (), store: Store | None = None,
 ) -> tuple[list[Task], list[str]]:  # fmt: skip
-    """All tasks asked for, and the datasets that are left out because they are not here."""
+    """All tasks asked for, and the datasets that are left out because they are not here.
+
+    A task whose record a store has needs no data.
+    """
     check_models(models)
     found = [
         task
@@ -62,8 +65,15 @@ def plan(
             f"The protocol {protocol!r} has no {' or '.join(experiments)} of these models; pass "
             "protocol='sound' (--protocol sound), or other models."
         )
-    absent = [n for n in dict.fromkeys(t.dataset for t in found) if not datasets.present(n)]
-    return [task for task in found if task.dataset not in absent], absent
+    here = {name: datasets.present(name) for name in dict.fromkeys(t.dataset for t in found)}
+    tasks = [t for t in found if here[t.dataset] or (store is not None and store.get(t))]
+    left = set(found).difference(tasks)
+    return tasks, [name for name in here if any(task.dataset == name for task in left)]
+
+
+def open_store(folder: str | Path, records: Iterable[str | Path] = ()) -> Store:
+    """The store of a folder of the study, with packed records below it."""
+    return Store(Path(folder) / "store", records, Task.version)
 
 
 def run(task: Task) -> Result:
@@ -89,7 +99,8 @@ def draw_results(folder: Path, cells: Iterable[Cell]) -> list[Path]:
 def reproduce(
     experiments: Sequence[str] = NAMES, *, protocol: str = "paper", budget: str = "quick",
     names: Sequence[str] = (), models: Sequence[str] = (), folder: str | Path = "study",
-    jobs: int = 1, dask: str | None = None, figures: bool = True, progress: bool = True,
+    records: Sequence[str | Path] = (), jobs: int = 1, dask: str | None = None,
+    figures: bool = True, progress: bool = True,
 ) -> dict[str, Any]:  # fmt: skip
     """Re-run the study and write its tables and figures.
 
@@ -106,6 +117,9 @@ def reproduce(
         Datasets and methods; all of the experiment by default.
     folder
         Where the store, tables and figures are; a second call goes on from there.
+    records
+        Files of packed records (`pack`): their tasks count as done, also on datasets that are not
+        here. What is missing goes to the folder.
     jobs, dask
         Processes beside this one, or the address of a Dask cluster; results depend on neither.
     figures, progress
@@ -133,9 +147,8 @@ def reproduce(
 
         with style.drawing():
             pass
-    tasks, absent = plan(experiments, protocol, budget, names, models)
-    root = Path(folder)
-    store = Store(root / "store")
+    root, store = Path(folder), open_store(folder, records)
+    tasks, absent = plan(experiments, protocol, budget, names, models, store)
     done = _run(tasks, store, jobs, dask, progress)
     found = tables.cells(store.records(tasks))
     written = tables.write_results(root / "tables", found)
@@ -156,6 +169,30 @@ def reproduce(
         "done": done, "damaged": store.damaged, "absent": absent, "written": written,
         "cells": found, "verdicts": verdicts, "gallery": gallery,
     }  # fmt: skip
+
+
+def pack(folder: str | Path, path: str | Path, records: Sequence[str | Path] = ()) -> int:
+    """Write all records of a folder of the study, and of packed files, to one file.
+
+    Parameters
+    ----------
+    folder
+        What `reproduce` was given; it need not be finished, and nothing is run.
+    path
+        The file, by custom ``.jsonl.xz``; written whole or not at all. The same records are the
+        same bytes.
+    records
+        Files of packed records, for what the folder lacks.
+
+    Returns
+    -------
+    int
+        How many records they are; those that are damaged are named and left out.
+    """
+    store = open_store(folder, records)
+    if not store.below and not any(store.folder.rglob("*.json")):
+        raise DataError(f"{store.folder} has no records to pack; name the folder of a run.")
+    return store.pack(path)
 
 
 def _run(tasks: list[Task], store: Store, jobs: int, dask: str | None, progress: bool) -> int:

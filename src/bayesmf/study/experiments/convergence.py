@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from bayesmf.data.observed import ObservedMatrix
+from bayesmf.streams import Array
 from bayesmf.study.cells import Cell, grouped
 from bayesmf.study.experiments.base import Experiment
 from bayesmf.study.figures import style
@@ -31,7 +32,13 @@ def _run(task: Task, X: ObservedMatrix) -> Result:
     start = {"init": "prior", "scale_move": False} if task.paper else {}
     fitted = trace(task, X, SWEEPS, seed_of("chain", task.key), _CHANGES, **start)
     errors = np.broadcast_to(np.ravel(fitted.train_mse), (SWEEPS,))  # averages have one alone
-    return {"train_mse": errors.tolist(), "elapsed": np.cumsum(fitted.seconds).tolist()}
+    elapsed = np.cumsum(fitted.seconds)
+    return {"train_mse": _rounded(errors, 7), "elapsed": _rounded(elapsed, 5)}
+
+
+def _rounded(values: Array, digits: int) -> list[float]:
+    """So many digits of each: the records of all curves are as large as those of all else."""
+    return [float(f"{value:.{digits}g}") for value in values]
 
 
 def _draw(words: str, cells: Sequence[Cell]) -> style.Drawn:
