@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import inspect
 import json
+import shlex
 import shutil
 import signal
 import subprocess
@@ -499,6 +500,13 @@ def test_compare_writes_a_ranking_and_a_report(here, capsys):
     assert record["command"].startswith("bayesmf compare data.csv --models GGG,GEE,PGG,NMF")
     page = (folder / "report.html").read_text()
     assert record["recommendation"].split(":")[0] in page
+    best = record["best"]
+    assert f"--model {best['model']} --rank {best['rank']} --scale" in record["fit"]
+    assert f"To fill the gaps with it: {record['fit']}\n" in out
+    short = ["--draws", "20", "--burn-in", "10", "--quiet"]
+    assert main([*shlex.split(record["fit"])[1:], *short]) == 0
+    fitted = json.loads((here / "data-fit" / "run.json").read_text())
+    assert (fitted["model"], fitted["rank"]) == (best["model"], best["rank"])
     (folder / "report.html").unlink()
     assert main(["report", "data-compare"]) == 0
     assert capsys.readouterr().out.strip() == str(Path("data-compare") / "report.html")
@@ -520,6 +528,9 @@ def test_compare_takes_options_of_models_limits_and_the_measure(here, capsys):
     found = {row["model"] for row in record["ranking"]}
     assert found == {"GGGW + noise cols + limits", "GGG + limits + biases", "effects"}
     assert "--upper 20" in record["command"] and "By log density" in record["recommendation"]
+    noisy = record["best"]["model"] == "GGGW"
+    assert "--upper 20" in record["fit"]
+    assert ("--noise cols" in record["fit"], "--biases" in record["fit"]) == (noisy, not noisy)
     assert {"column", "skill", "coverage"} <= set(record["columns"][0])
     assert (here / "data-compare" / "columns.csv").exists()
     assert main(["report", "data-compare"]) == 0

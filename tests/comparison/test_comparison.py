@@ -1,9 +1,12 @@
 """Comparison of models: the race, its statistics, the recommendation, and units of the data."""
 
+import itertools
+import re
 import signal
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -57,7 +60,8 @@ def test_the_right_rank_is_recommended_with_reasons(found):
     assert 0.8 < best.coverage <= 1.0
     assert set(found.excluded) == {"PGG", "NMF"} and "counts" in found.excluded["PGG"]
     assert f"Use {best.model} with rank 2" in found.recommendation
-    assert "less than the best baseline (row-average)" in found.recommendation
+    assert "less than that of the best baseline (row-average)" in found.recommendation
+    assert found.standings[-1].rank == 0  # an average has no factors
     table = found.table
     assert table.model[0] == best.model and len(table) == 5
     assert found.rank_curves()[best.model][1][0] == 2
@@ -81,7 +85,7 @@ def test_psis_loo_stands_beside_the_folds_with_its_warning(found):
         "puts it first too" in text
         or f"PSIS-LOO, from training entries alone, puts {first.model} first" in text
     )
-    assert (f"k-hat is too large for {first.loo_unreliable:.0%}" in text) == (
+    assert (f"k-hat is too large for {100 * first.loo_unreliable:.0f} %" in text) == (
         first.loo_unreliable > 0.01
     )
 
@@ -224,16 +228,44 @@ def test_ranks_are_walked_from_the_start_both_ways():
 # --- Words --------------------------------------------------------------------------------------
 
 
-def test_it_says_first_that_nothing_beats_an_average():
+def test_it_says_first_that_nothing_beats_an_average(tmp_path):
     X = np.random.default_rng(0).normal(size=(30, 15))
     found = compare(X, ["GGG", "GGGA", "row-average", "column-average"], [1, 2], budget="quick")
     assert found.recommendation.startswith("No model beats the baseline")
-    assert "less than the best baseline" not in found.recommendation
+    assert " than that of the best baseline" not in found.recommendation
+    best = found.standings[0]
+    assert f"Of the models, {best.model} with rank {best.rank} does best" in found.recommendation
+    assert "Use " not in found.recommendation
+    found.report(tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text()
+    for s in found.standings:
+        if "baseline" in s.status:
+            row = page[page.index(f"</span>{s.model}</span>") :]
+            assert f"{s.status}</span>" in row[: row.index("</tr>")]
+            assert '<td class="num" data-value="">\u2013</td>' in row[: row.index("</tr>")]
 
 
 def test_one_model_has_no_others():
     found = compare(matrix(), ["GGG"], [2], budget="quick")
-    assert "other" not in found.recommendation and "Use GGG with rank 2" in found.recommendation
+    assert "paired" not in found.recommendation and "Use GGG with rank 2" in found.recommendation
+    assert "No other model and no baseline took part" in found.recommendation
+
+
+def test_the_time_to_go_counts_what_will_run(monkeypatch):
+    """One model and one baseline run on three folds, four of them at ten seconds each to go."""
+    clock, said = itertools.count(0, 10), []
+    monkeypatch.setattr(race, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    compare(matrix(), ["GGG", "effects"], [2], budget="quick",
+            progress=lambda _, text: said.append(text.rpartition("; ")[2]))  # fmt: skip
+    assert said[:2] == ["about 50 s to go", "about 40 s to go"]
+
+
+def test_columns_with_few_entries_are_not_blamed():
+    X = matrix(noise=0.1, missing=0.2)
+    X[4:, 3] = np.nan  # four entries, by chance badly predicted
+    X[:4, 3] = [1.0, 1.1, 0.9, 1.0]
+    found = compare(X, ["GGG", "effects"], [2], budget="quick", scale="none")
+    assert found.columns()[0].column == "3" and "hardly better" not in found.recommendation
 
 
 def test_columns_are_judged_one_by_one():
@@ -272,6 +304,19 @@ def test_an_interrupt_keeps_what_is_known(monkeypatch):
     found = compare(matrix(), ["GGG", "GGGA"], [2], budget="quick", progress=progress)
     assert found.interrupted and found.recommendation.startswith("Stopped early")
     assert any("to go" in text for text in seen)
+    if found.standings[0].folds == 1:
+        assert "1 of 3 folds says" in found.recommendation and "(1 fold)" in found.recommendation
+    assert "nan" not in found.recommendation
+
+
+def test_a_race_that_is_broken_off_is_judged_on_folds_that_all_have_run():
+    first, late = lane([1.0, 1.0]), lane([2.0, 0.1, 0.1], model="GGGA")
+    tried = lane([0.5], model="GLL", short=True)
+    waiting = Lane(trial("GLL"), tried=tried)
+    known = race._compared([first, late, lane([9.0] * 3, model="NMF"), waiting, Lane(trial("GVG"))])
+    assert [len(one.results) for one in known] == [2, 2, 2, 1] and known[-1] is tried
+    order = race.standings([one for one in known if not one.trial.is_baseline], "error")
+    assert order[0][1] is first and len(late.results) == 2
 
 
 def test_the_race_tries_likelihoods_with_the_best_priors():
@@ -408,7 +453,8 @@ def test_the_report_is_one_page(found, tmp_path):
     pytest.importorskip("bayesmf.report")
     found.report(tmp_path / "report.html", "A <b>title</b>", command="bayesmf compare x.csv")
     text = (tmp_path / "report.html").read_text()
-    assert "A &lt;b&gt;title&lt;/b&gt;" in text and "bayesmf compare x.csv" in text
+    assert "A &lt;b&gt;title&lt;/b&gt;" in text
+    assert "bayesmf compare x.csv" in re.sub("<[^>]*>", "", text)
     assert found.recommendation.split(":")[0] in text
     assert isinstance(found, Comparison)
 
@@ -437,6 +483,24 @@ def test_an_interrupt_ends_the_race_and_stores_no_half_trial(tmp_path):
     assert not list((tmp_path / "trials").rglob("*.json"))
 
 
+def test_one_column_in_another_unit_does_not_decide_alone():
+    X = matrix(shape=(40, 20))
+    X[:, 7] *= 1e4
+    found = compare(X, ["GGG", "column-average"], [2], budget="quick")
+    assert found.recommendation.startswith("Use GGG with rank 2")
+    assert "each divided by the size of its column" in found.recommendation
+
+
+def test_parts_of_names_are_explained():
+    said = entrants.meaning(["NGG + noise cols + biases", "TGGW", "NMF", "mine", "GGG (own 1)"])
+    assert list(said) == ["NGG", "TGGW", "NMF", "noise cols", "biases"]
+    assert "counts" in said["NGG"] and "outliers" in said["TGGW"]
+    assert set(entrants.BASELINES_MEAN) == set(entrants.BASELINES)
+    for option in entrants.OPTIONS_MEAN:
+        (one,), _ = entrants.read([f"GGGW + {option}"])
+        assert str(one) == f"GGGW + {option}"
+
+
 def test_units_do_not_decide_a_comparison():
     X, sizes = matrix(shape=(25, 12)), 10.0 ** np.arange(-6, 6)
     data = X, 1e6 * X, sizes * X, 1e6 * sizes * X
@@ -447,7 +511,7 @@ def test_units_do_not_decide_a_comparison():
     assert own.mse == pytest.approx(larger.mse, rel=1e-8) and own.mse < 1  # in sizes of columns
     for one, other in ((plain, large), (own, larger)):
         assert other.log_density == pytest.approx(one.log_density - np.log(1e6), rel=1e-8)
-    told = ["in sizes of their columns" in f.recommendation for f in found]
+    told = ["each divided by the size of its column" in f.recommendation for f in found]
     assert told == [False, False, True, True]
     assert [f.lanes[0].trial.scale for f in found] == ["global", "global", "cols", "cols"]
 

@@ -118,7 +118,8 @@ def test_rows_and_columns_that_say_little():
     empty[4], empty[:, 8], empty[:, 9] = np.nan, np.nan, np.nan
     said = notes(empty)
     assert [note.split(";")[0] for note in said] == [
-        "Rows without any observed entry: 1", "Columns without any observed entry: 2",
+        "Rows without any observed entry: 1, 4 the first",
+        "Columns without any observed entry: 2, 8 the first",
     ]  # fmt: skip
 
 

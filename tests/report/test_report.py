@@ -33,9 +33,10 @@ from bayesmf.report import (
     ReportData,
     Surprise,
     build,
+    charts,
     write,
 )
-from bayesmf.report.axes import Axis
+from bayesmf.report.axes import Axis, short
 from bayesmf.report.gather import describe
 from bayesmf.report.markup import embed, number, percent, places_for, tag, with_error
 
@@ -86,6 +87,7 @@ def ranking(rng: np.random.Generator) -> list[RankingRow]:
             rows.append(RankingRow(model, kind, status="stopped early", folds=2))
             continue
         found = {"GGGA": "recommended", "GGGW": "tie", "GGGU": "tie"}.get(model, "worse")
+        found = "baseline" if kind == "baseline" else found
         row = RankingRow(
             model, kind, rank, error, 0.009 + 0.004 * rng.random() * (model != "GGGA"),
             behind=error / 0.71 - 1, status=found, folds=5,
@@ -174,8 +176,13 @@ def fake(hostile: bool = True, **changes: object) -> ReportData:
             f"{np.mean(seen == CAP):.1%} of the values are exactly {CAP:g}: probably capped.",
             f"The row {rows[5]} has few values: little can be said about it.",
         ],
-        "recommendation": f"{FIRST} GGGW and GGGU are as good within the error. Nonnegative models "
-        "cost about 7 % in error; choose GEEA if parts that only add up are worth that to you.",
+        "about": {"GGGA": "normal noise; good for an unknown rank"},
+        "advice": "bayesmf fit sensitivity.csv --model GGGA --rank 8 --scale global --seed 7",
+        "recommendation": [
+            FIRST, "GGGW and GGGU are as good within the error.", "Nonnegative models cost about "
+            "7 % in error; choose GEEA if parts that only add up are worth that to you.",
+        ],
+        "meaning": {model: f"a made-up {kind} model" for model, (kind, _, _) in MODELS.items()},
         "ranking": ranking(rng),
         "excluded": {
             "PGGG": "Its chains did not reach the third fold within the time allowed.",
@@ -284,7 +291,8 @@ def test_the_policy_allows_this_style_and_script_only(page):
 def test_labels_stay_text(label):
     everywhere = fake(
         title=label, subtitle=label, settings={"command": label, label: label},
-        versions={label: label}, warnings=[label], note=label, recommendation=label,
+        versions={label: label}, warnings=[label], note=label, recommendation=[label],
+        about={label: label}, advice=label, meaning={label: label},
         ranking=[RankingRow(label, label, 1, 1.0, 0.1, status=label)], excluded={label: label},
         rank_curves={label: [(1, 1.0, None)]}, surprises=[Surprise(label, label, 1, 2, 1, 3)],
         factors=[Factor(1.0, [(label, 1.0)], [(label, -1.0)])], diagnosis=label,
@@ -309,7 +317,7 @@ def test_sections_without_data_are_left_out():
     bare = build(ReportData("Only a title"))
     assert "<section" not in bare and 'class="lead"' not in bare
     Reader(bare)
-    empty = {"ranking": (), "recommendation": "", "excluded": {}, "rank_curves": {}}
+    empty = {"ranking": (), "recommendation": (), "excluded": {}, "rank_curves": {}}
     single = build(fake(**empty, calibration=(), values=None))
     assert re.findall(r'<section id="(\w+)"', single) == [SECTIONS[0], *SECTIONS[4:]]
     Reader(single)
@@ -333,7 +341,7 @@ def levels(labels: list[str], spread: float = 1.0) -> list[Levels]:
     """Noise of some columns, the first of them measured badly."""
     means = np.geomspace(1.0 + 3 * spread, 1.0, len(labels)).tolist()
     listed = [(name, m, 0.9 * m, 1.2 * m) for name, m in zip(labels, means, strict=True)]
-    return [Levels("columns", len(labels) + 3, 1.0, listed, "the known errors")]
+    return [Levels("columns", len(labels) + 3, 1.0, listed, "in units of the known errors", gap=9)]
 
 
 def test_noise_of_rows_and_columns():
@@ -341,17 +349,18 @@ def test_noise_of_rows_and_columns():
     reader = Reader(built)
     assert re.findall(r'<section id="(\w+)"', built) == [*SECTIONS[:6], "noise", *SECTIONS[6:]]
     said = "".join(reader.words)
-    assert "These columns are measured badly" in said and "The unit is the known errors." in said
+    assert "Some columns are noisier than a typical one" in said
+    assert "The noise is in units of the known errors." in said
     assert f"Of {len(HOSTILE + DRUGS) + 3} columns the noisiest and the most precise" in said
     assert said.count("erlotinib: ") == 1  # what pointing at it tells
     assert [t for t, _ in reader.seen].count("script") == 2
     even = build(ReportData("x", noise=levels(DRUGS, 0.0)))
-    assert "All columns are measured about equally well" in even
+    assert "All columns are about equally noisy" in even
     assert "<section" not in build(ReportData("x", noise=[Levels("rows", 0, 1.0, [])]))
 
 
 @pytest.mark.parametrize("options", [{"noise": "both"}, {"scale": "cols"}, {"scale": "none"}])
-def test_a_fit_says_who_is_measured_badly(options):
+def test_a_fit_says_who_is_noisy(options):
     rng = np.random.default_rng(0)
     sd = np.where(np.arange(70) == 5, 9.0, 0.5)
     X = rng.normal(size=(30, 1)) @ rng.normal(size=(1, 70)) + sd * rng.normal(size=(30, 70))
@@ -367,7 +376,7 @@ def test_a_fit_says_who_is_measured_badly(options):
         assert (found[0].side, found[0].total, len(found[0].levels)) == ("rows", 30, 30)
     else:  # each column has the noise of its scale
         assert len(found) == 1
-    assert (cols.side, cols.total, len(cols.levels)) == ("columns", 70, 60)
+    assert (cols.side, cols.total, len(cols.levels)) == ("columns", 70, 30)
     assert cols.levels[0][0] == "5" and cols.levels[0][2] > cols.typical
     means = [level[1] for level in cols.levels]
     assert means == sorted(means, reverse=True)
@@ -472,6 +481,28 @@ def test_numbers_are_short():
     assert (percent(0.318), percent(0.9), percent(0.9, fixed=True)) == ("31.8 %", "90 %", "90.0 %")
     assert embed({"a": "</script>&"}) == '{"a":"\\u003c/script\\u003e\\u0026"}'
     assert tag("p", "<", tag("b", "&"), hidden=True, id=None) == "<p hidden>&lt;<b>&amp;</b></p>"
+
+
+def test_labels_that_begin_alike_stay_different():
+    names = [f"cell line from the collection no. {i:06d}" for i in range(9)]
+    assert len({short(name) for name in names}) == 9
+    assert max(len(short(name)) for name in names) == 18 and short("MCF-7") == "MCF-7"
+    drawn = Reader(charts.levels(Levels("rows", 99, 1.0, [(n, 1.0, 0.9, 1.2) for n in names])))
+    assert {short(name) for name in names} <= set(drawn.words)
+
+
+def test_a_gap_stands_where_rows_are_left_out():
+    listed = [(name, 1.0, 0.9, 1.1) for name in "abcde"]
+    drawn = [charts.levels(Levels("rows", 9, 1.0, listed, gap=gap)) for gap in (None, 3)]
+    assert ["\u22ef" in one for one in drawn] == [False, True]
+    places = [re.findall(r'y="([\d.]+)" class="tick" text-anchor="end">[a-e]<', d) for d in drawn]
+    moved = [float(b) - float(a) for a, b in zip(*places, strict=True)]
+    assert moved == [0, 0, 0, charts.STEP, charts.STEP]
+
+
+def test_nothing_covers_the_bars_of_the_histogram_of_shares():
+    drawn = charts.pit([100] * 19 + [300])
+    assert drawn.index('class="band"') < drawn.index('class="bar"') < drawn.index('class="edge"')
 
 
 def test_ticks_are_round():
@@ -710,12 +741,40 @@ def test_browser_text_has_contrast(tab):
 
 
 def test_browser_copies_the_command(tab):
-    tab.find_element("id", "copy").click()
-    said = "return document.getElementById('copied').textContent"
     from selenium.webdriver.support.ui import WebDriverWait
 
-    words = WebDriverWait(tab, 5).until(lambda t: t.execute_script(said))
-    assert words.startswith(("Copied", "Selected"))
+    boxes = tab.find_elements("css selector", ".command")
+    commands = [box.find_element("tag name", "pre").text for box in boxes]
+    assert commands == [fake().advice, fake().settings["command"]]
+    for box in boxes:
+        box.find_element("tag name", "button").click()
+        said = box.find_element("css selector", "[role=status]")
+        WebDriverWait(tab, 5).until(lambda _, said=said: said.text)
+        assert said.text.startswith(("Copied", "Selected"))
+
+
+def test_browser_first_screen_says_what_to_do(tab):
+    """Model, what it is, and the command, before any scrolling, on a desk and on a phone."""
+    for width, height in ((1280, 800), (390, 844)):
+        resize(tab, width, height)
+        for part in (".lead", "header .hint", "header pre", "header button"):
+            box = tab.find_element("css selector", part).rect
+            assert box["y"] >= 0 and box["y"] + box["height"] <= height, (part, width)
+    tab.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def test_browser_unfolds_long_rankings(tab):
+    """All are there without a script; with it, those that were stopped early come when asked."""
+    shown = "return [...document.querySelectorAll('#models tbody tr')].filter(r => r.offsetHeight)"
+    more = tab.find_element("css selector", ".more")
+    assert more.text == "Show all 18" and len(tab.execute_script(shown)) == 17
+    more.click()
+    assert more.text == "Show fewer" and len(tab.execute_script(shown)) == 18
+    more.click()
+    assert len(tab.execute_script(shown)) == 17
+    tab.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    assert len(tab.execute_script(shown)) == 18
+    tab.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
 
 
 def odd_reports() -> Iterator[ReportData]:

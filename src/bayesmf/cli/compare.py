@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 import sys
 import time
 from pathlib import Path
@@ -13,6 +14,7 @@ from bayesmf.cli import _features, _reading
 from bayesmf.cli._tools import command, positive, words
 
 if TYPE_CHECKING:
+    from bayesmf.comparison.compare import Comparison
     from bayesmf.data.observed import ObservedMatrix
 
 
@@ -122,6 +124,10 @@ def _compare(options: argparse.Namespace) -> int:
         _print(found)
     print(found.recommendation)
     if not options.quiet:
+        if fit := _fit_command(found, options):
+            print(f"To fill the gaps with it: {fit}")
+        if found.interrupted:
+            print("The same command goes on from here.", file=sys.stderr)
         print(f"Written: {', '.join(str(path) for path in written)}.", file=sys.stderr)
     return 130 if found.interrupted else 0
 
@@ -150,8 +156,6 @@ def _asked(options: argparse.Namespace) -> dict[str, Any]:
 
 def _command(options: argparse.Namespace) -> str:
     """The command line that repeats the comparison."""
-    import shlex
-
     parts = ["bayesmf", "compare", options.data, *_reading.words(vars(options))]
     for name in _DECIDES:
         value = getattr(options, name)
@@ -163,7 +167,28 @@ def _command(options: argparse.Namespace) -> str:
     return shlex.join([*parts, *biases])
 
 
-def _record(found: Any, options: argparse.Namespace, seconds: float) -> dict[str, Any]:
+def _fit_command(found: Comparison, options: argparse.Namespace) -> str:
+    """The command line that fits the recommended model to all entries; none if it is of no use."""
+    from bayesmf.comparison.words import useless
+
+    if useless(found):
+        return ""
+    entrant, trial, said = found._best.entrant, found._best.trial, vars(options)
+    if entrant.limits and said["lower"] is None and said["upper"] is None:
+        ends = (None if end is None else f"{end:g}" for end in trial.ends)
+        said = said | dict(zip(("lower", "upper"), ends, strict=True))
+    parts = ["bayesmf", "fit", options.data, *_reading.words(said)]
+    scale = trial.scale if entrant.built({}).likelihood.takes_units else "none"
+    parts += ["--model", entrant.model, "--rank", str(found.best_rank_), "--scale", scale]
+    transform = entrant.transformation or trial.transformation
+    for name, value in (("--noise", entrant.noise), ("--transform", transform)):
+        parts += [name, value] if value is not None else []
+    parts += _features.words(said) if entrant.features else []
+    parts += ["--biases"] if entrant.biases else []
+    return shlex.join([*parts, "--seed", str(options.seed)])
+
+
+def _record(found: Comparison, options: argparse.Namespace, seconds: float) -> dict[str, Any]:
     from bayesmf._versions import versions
 
     plain = [_plain(standing) for standing in found.standings]
@@ -172,7 +197,8 @@ def _record(found: Any, options: argparse.Namespace, seconds: float) -> dict[str
         "biases": found.best_biases_,
     }  # fmt: skip
     return {
-        "kind": "compare", "command": _command(options), "data": options.data,
+        "kind": "compare", "command": _command(options), "fit": _fit_command(found, options),
+        "data": options.data,
         **_reading.asked(options), **_features.asked(vars(options)), "asked": _asked(options),
         "shape": list(found.X.shape),
         "observed": found.X.n_observed, "best": best, "recommendation": found.recommendation,
@@ -188,7 +214,9 @@ def _plain(row: Any) -> dict[str, Any]:
     return {k: None if v != v or v == float("inf") else v for k, v in row._asdict().items()}
 
 
-def _write(found: Any, folder: Path, options: argparse.Namespace, seconds: float) -> list[Path]:
+def _write(
+    found: Comparison, folder: Path, options: argparse.Namespace, seconds: float
+) -> list[Path]:
     from bayesmf._files import sealed, write_json, write_table
 
     rows = [tuple(standing) for standing in found.standings]
@@ -199,22 +227,26 @@ def _write(found: Any, folder: Path, options: argparse.Namespace, seconds: float
     written.append(folder / "run.json")
     if not options.no_report:
         title = f"Which model for {Path(options.data).name}"
-        found.report(folder / "report.html", title, command=_command(options))
+        found.report(
+            folder / "report.html", title, advice=_fit_command(found, options),
+            command=_command(options),
+        )  # fmt: skip
         written.append(folder / "report.html")
     return written
 
 
-def _print(found: Any) -> None:
+def _print(found: Comparison) -> None:
+    width = 1 + max(30, *(len(s.model) for s in found.standings))
     print(
-        f"{'model':31}{'rank':>5}{'folds':>6}{'error':>11} +- {'':7}{'above best':>10}"
+        f"{'model':{width}}{'rank':>5}{'folds':>6}{'error':>11} +- {'':7}{'above best':>10}"
         f"{'log density':>12}{'90 %':>7}{'LOO':>9}{'k-hat':>7}  verdict"
     )
     for s in found.standings:
         line = (
-            f"{s.model:31}{s.rank:5}{s.folds:6}{s.mse:11.5g} +- {s.mse_error:<7.2g}"
+            f"{s.model:{width}}{s.rank or '-':>5}{s.folds:6}{s.mse:11.5g} +- {s.mse_error:<7.2g}"
             f"{s.behind:10.1%}{s.log_density:12.4f}{s.coverage:7.1%}"
             f"{s.loo:9.3f}{s.loo_unreliable:7.0%}  {s.status}"
         )
         print(line.replace("nan%", "   -").replace("nan", "  -"))
     for model, why in found.excluded.items():
-        print(f"{model:31}left out: {why}")
+        print(f"{model:{width}}left out: {why}")

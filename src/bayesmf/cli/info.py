@@ -19,13 +19,6 @@ _OPTIONAL = {
     "distributed": "Dask clusters",
 }  # fmt: skip
 
-_LETTERS = {
-    "G": "normal noise", "T": "normal noise with outliers",
-    "C": "values of which some are known up to a limit or an interval only",
-    "O": "ordered categories, such as ratings", "B": "zeros and ones, of which ones are rare",
-    "N": "counts that spread more than Poisson's", "P": "counts",
-}  # fmt: skip
-
 
 def add(commands: Any) -> None:
     """Add the commands of this module."""
@@ -95,12 +88,12 @@ def _models(options: argparse.Namespace) -> int:
 
 def _letters() -> Iterator[str]:
     """The likelihoods, their letters, and the models whose first letter they may take."""
-    from bayesmf.model.presets import LETTERS, PRESETS
+    from bayesmf.model.presets import LETTERS, PRESETS, SUITS
 
     yield "\nThe first letter may be that of another likelihood:"
     for letter, likelihood in LETTERS.items():
         names = [name for name in PRESETS if letter in _fitting(name)]
-        about = _LETTERS.get(letter, likelihood.needs)
+        about = SUITS.get(letter, likelihood.needs)
         yield f"{letter:5} {likelihood.name} likelihood: {about}"
         settings = ", ".join(f"{k}={_setting(v)}" for k, v in likelihood.hyperparameters().items())
         if settings:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -91,5 +92,11 @@ def _of_comparison(
     from bayesmf.comparison.compare import compare
 
     X = X.with_features(**_features.read(record))
-    found = compare(X, **record["asked"], **limits, store=folder / "trials", n_jobs=-1)
-    found.report(path, f"Which model for {name}", command=record["command"])
+    unfinished = bool(record.get("interrupted"))
+    if unfinished:
+        print("The comparison was stopped early; what is left of it runs first.", file=sys.stderr)
+    found = compare(
+        X, **record["asked"], **limits, store=folder / "trials", n_jobs=-1, progress=unfinished
+    )
+    advice, title = record.get("fit", ""), f"Which model for {name}"
+    found.report(path, title, advice=advice, command=record["command"])

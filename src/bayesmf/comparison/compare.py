@@ -208,8 +208,8 @@ def _units_differ(X: ObservedMatrix, scale: str, transformation: str | None) -> 
     units = fit_units(X, "cols", scale, transformation)
     if units.scale != "cols":
         return False
-    low, high = np.quantile(fit_units(X, "cols", "cols").cols, [0.1, 0.9])
-    return bool(high > DIFFERENT * low)
+    low, middle, high, most = np.quantile(fit_units(X, "cols", "cols").cols, [0.1, 0.5, 0.9, 1.0])
+    return bool(high > DIFFERENT * low or most > DIFFERENT * middle)
 
 
 class Column(NamedTuple):
@@ -277,7 +277,7 @@ class Comparison:
     @property
     def recommendation(self) -> str:
         """What to use and why, in words."""
-        return words.recommendation(self)
+        return " ".join(words.sentences(self))
 
     @property
     def table(self) -> pd.DataFrame:
@@ -337,8 +337,8 @@ class Comparison:
         trial, entrant = lane.trial, lane.entrant
         ends = trial.ends if entrant.limits else (None, None)
         lower, upper = (entrants.as_limit(end) for end in ends)
-        takes = entrant.built(self._own).likelihood.takes_units
         X = self.X if entrant.features else self.X.without_features()
+        takes = entrant.built(self._own).likelihood.takes_units
         return BayesianMF(
             self._own.get(entrant.model, entrant.model),
             lane.rank() if n_components is None else n_components,
@@ -361,12 +361,16 @@ class Comparison:
         return models(self, **options)
 
     def report(
-        self, path: str | Path, title: str = "Comparison of models", **settings: object
-    ) -> None:
-        """Write a self-contained HTML page; further settings are told on it."""
+        self, path: str | Path, title: str = "Comparison of models", *, advice: str = "",
+        **settings: object,
+    ) -> None:  # fmt: skip
+        """Write a self-contained HTML page.
+
+        ``advice`` is a command to run next, told on its first screen; further settings at its end.
+        """
         from bayesmf.comparison.page import write_page
 
-        write_page(self, path, title, **settings)
+        write_page(self, path, title, advice, **settings)
 
     def __repr__(self) -> str:
         return f"Comparison({self.best_}, rank {self.best_rank_}; {self.recommendation})"

@@ -17,11 +17,42 @@ from bayesmf.data.inspection import RATINGS, heaps
 from bayesmf.data.observed import ObservedMatrix
 from bayesmf.data.units import fit_units
 from bayesmf.model.model import Model
-from bayesmf.model.presets import COUNTS, NONNEGATIVE, PRESETS, REAL, SEMI, as_model
+from bayesmf.model.presets import (
+    COUNTS,
+    NONNEGATIVE,
+    PRESETS,
+    REAL,
+    SEMI,
+    SUITS,
+    as_model,
+    known_name,
+    lookup,
+)
 
 BASE = "GGGW"  # the priors with which likelihoods are tried
 NOISES = ("rows", "cols", "both")
 TRANSFORMS = ("log", "log1p", "logit", "sqrt", "rank")
+OPTIONS_MEAN = {  # in the order in which names have them
+    "noise rows": "every row has noise of its own",
+    "noise cols": "every column has noise of its own",
+    "noise both": "every row and every column has noise of its own",
+    "limits": "values at a heaped end of the range stand for all that lie beyond",
+    "log": "the logarithm of the values is modelled",
+    "log1p": "the logarithm of one more than the values is modelled",
+    "logit": "the logit of the values, log(x / (1 - x)), is modelled",
+    "sqrt": "the square root of the values is modelled",
+    "rank": "the ranks of the values in their column are modelled, as normal quantiles",
+    "biases": "an average of all, and what each row and each column adds to it, are beside the "
+    "factors",
+    "features": "what is known of rows and columns, besides their entries, tells of their factors",
+}
+BASELINES_MEAN = {
+    "NMF": "nonnegative matrix factorisation, without uncertainty",
+    "row-average": "every cell is the average of its row",
+    "column-average": "every cell is the average of its column",
+    "effects": "every cell is an average of all, plus what its row and its column add",
+    "grand-average": "every cell is the average of all",
+}
 RATIO = 3.0  # of the 0.95 and 0.5 quantiles of positive values, from which on ratios are modelled
 HIGH = 0.3  # of few different values at the largest, from which on it may be a limit
 PRIORS, OPTIONS = 4, 2  # the best of each are tried together
@@ -76,6 +107,23 @@ def group(name: str, own: Models) -> str:
     return (REAL, SEMI, NONNEGATIVE)[sum(model.nonnegative)]
 
 
+def meaning(names: Iterable[str]) -> dict[str, str]:
+    """What the parts of names mean, in words: models, baselines and options, each once."""
+    parts = [part for name in names for part in name.split(" + ")]
+    models = [part for part in dict.fromkeys(parts) if part not in OPTIONS_MEAN]
+    found = {name: BASELINES_MEAN.get(name) or _model_means(name) for name in models}
+    found |= {option: words for option, words in OPTIONS_MEAN.items() if option in parts}
+    return {name: words for name, words in found.items() if words}
+
+
+def _model_means(name: str) -> str:
+    """What a model is good for; nothing is known of those of one's own."""
+    try:
+        return f"{SUITS[name[0]]}; good for {lookup(name).good_for}"
+    except (ModelError, KeyError):
+        return ""
+
+
 def read(asked: Sequence[str | Model]) -> tuple[list[Entrant], dict[str, Model]]:
     """Entrants of a list of names and models, and the models among them by name."""
     found: list[Entrant] = []
@@ -116,14 +164,8 @@ def _read(text: str) -> Entrant:
         elif word in TRANSFORMS:
             entrant = entrant._replace(transformation=word)
         else:
-            known = [
-                *(f"noise {noise}" for noise in NOISES),
-                "limits",
-                *TRANSFORMS,
-                "biases",
-                "features",
-            ]
-            raise ModelError(f"{text}: unknown option {option!r}; there are {', '.join(known)}.")
+            known = ", ".join(OPTIONS_MEAN)
+            raise ModelError(f"{text}: unknown option {option!r}; there are {known}.")
     return entrant
 
 
@@ -131,14 +173,10 @@ def _known(name: str) -> str:
     """The name of a model or baseline as it is in the table."""
     if spelt(name) in BASELINES:
         return spelt(name)
-    names = {known.casefold(): known for known in PRESETS}
-    folded = name.casefold()
-    for letter in ("", "g", "p"):  # TGGW is GGGW with another likelihood
-        if letter + folded[len(letter) :] in names:
-            known = names[letter + folded[len(letter) :]]
-            known = name[:1].upper() + known[1:] if letter else known
-            as_model(known, None)
-            return known
+    known = known_name(name)
+    if any(known[1:] == one[1:] for one in PRESETS):
+        lookup(known)  # a letter that does not fit is refused
+        return known
     every = (*PRESETS, *BASELINES)
     raise ModelError(
         f"Unknown model {name!r}; there are {', '.join(every)}, and others with the letter of "

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bayesmf.comparison.entrants import group
-from bayesmf.comparison.words import WORST
+from bayesmf.comparison import words
+from bayesmf.comparison.entrants import group, meaning
 from bayesmf.model.presets import COUNTS, NONNEGATIVE, REAL, SEMI
 from bayesmf.report import ColumnRow, RankingRow, ReportData, write
 from bayesmf.report.gather import describe
@@ -23,13 +23,15 @@ _KINDS = {
 }  # fmt: skip
 
 
-def write_page(found: Comparison, path: str | Path, title: str, **settings: object) -> None:
+def write_page(
+    found: Comparison, path: str | Path, title: str, advice: str = "", **settings: object
+) -> None:
     """Write the report of a comparison, with its best model fitted to all entries."""
     trial = found.lanes[0].trial
     own = {
-        "models": ", ".join(lane.trial.name for lane in found.lanes), "folds": found.folds,
+        "models": len(found.standings), "folds": found.folds,
         "candidate ranks": ", ".join(map(str, trial.ranks)), "draws": trial.draws,
-        "burn-in": trial.burn_in, "seed": trial.seed,
+        "burn-in": trial.burn_in,
     }  # fmt: skip
     parts = describe(found.fit_best(), found.X)
     best = f"{found.best_} with rank {found.best_rank_}"
@@ -38,8 +40,11 @@ def write_page(found: Comparison, path: str | Path, title: str, **settings: obje
         for model, curve in found.rank_curves().items()
     }
     page = ReportData(
-        title=title, subtitle=f"{best}, the best of {len(found.lanes)} models",
-        settings={**own, **settings}, recommendation=found.recommendation,
+        title=title,
+        subtitle=f"The best of {len(found.lanes)} models: {best}" if len(found.lanes) > 1 else best,
+        about=meaning([found.best_]), advice=advice,
+        settings={**own, **settings}, recommendation=words.sentences(found),
+        meaning=meaning(standing.model for standing in found.standings),
         ranking=[_row(standing, found) for standing in found.standings], excluded=found.excluded,
         rank_curves=curves, worst=_worst(found), calibration=found.calibration, **parts,
     )  # fmt: skip
@@ -54,21 +59,17 @@ def _worst(found: Comparison) -> list[ColumnRow]:
             *(value if np.isfinite(value) else None
               for value in (one.skill, one.correlation, one.coverage)),
         )
-        for one in found.columns()[:WORST]
+        for one in words.worst(found)[: words.WORST]
     ]  # fmt: skip
 
 
 def _row(standing: Standing, found: Comparison) -> RankingRow:
     kind = _KINDS[group(standing.model.partition(" + ")[0], found._own)]
     numbers = {
-        field: None if np.isnan(value) or np.isinf(value) else value
-        for field in (
-            "mse", "mse_error", "behind", "log_density", "coverage", "loo", "loo_unreliable"
-        )
-        for value in [getattr(standing, field)]
-    }  # fmt: skip
-    known = ("recommended", "tie", "worse", "stopped early")
+        field: value if np.isfinite(value := getattr(standing, field)) else None
+        for field in ("mse", "mse_error", "behind", "log_density", "coverage")
+    }
     return RankingRow(
-        standing.model, kind, standing.rank, folds=standing.folds, **numbers,
-        status=standing.status if standing.status in known else "worse",
+        standing.model, kind, standing.rank or None, folds=standing.folds, **numbers,
+        status=standing.status,
     )  # fmt: skip

@@ -48,7 +48,7 @@ class Standing(NamedTuple):
     coverage: float  # of the 90 % interval
     loo: float  # mean log density of training entries of the first fold, by PSIS-LOO
     loo_unreliable: float  # share of these entries whose k-hat is too large
-    rank: int
+    rank: int  # 0 where there are no factors, as in averages
     seconds: float
     status: str  # "recommended", "tie", "worse", "stopped early" or "failed"
 
@@ -61,6 +61,7 @@ class Lane:
     results: list[dict[str, Any]] = field(default_factory=list)
     seconds: float = 0.0
     stopped: bool = False
+    tried: Lane | None = None  # its short chain, which the whole ones replace
 
     @property
     def entrant(self) -> Entrant:
@@ -108,7 +109,7 @@ class Lane:
         """The rank with the least error over all folds, among those that most of them tried."""
         found = {k: e for k, e in self.rank_errors().items() if 2 * len(e) > len(self.results)}
         if not found:
-            return int(np.median([r["rank"] for r in self.results]))
+            return 0 if self.trial.is_average else int(np.median([r["rank"] for r in self.results]))
         return min(found, key=lambda k: float(np.mean(found[k])))
 
 
@@ -135,8 +136,8 @@ class Race:
         try:
             self._run(list(entrants), crossing)
         except KeyboardInterrupt:
-            self.lanes = [lane for lane in self.lanes if lane.results]
-            if not any(not lane.trial.is_baseline for lane in self.lanes):
+            self.lanes = _compared(self.lanes)
+            if all(lane.trial.is_baseline for lane in self.lanes):
                 raise
             self.interrupted = True
 
@@ -146,7 +147,9 @@ class Race:
         entrants.insert(0, entrants.pop(first))
         ahead = [one for one in entrants if one.is_baseline]
         self.lanes = [Lane(one) for one in (entrants[0], *ahead)]
-        self._left = len(entrants) + FINAL * folds
+        models = len(entrants) - len(ahead)
+        whole = len(ahead) + min(models, FINAL)
+        self._left = whole * folds + (models if models > FINAL else 0)
         self._fold(0, self.lanes)
         start = self.lanes[0].results[0]["rank"]
         others = [one for one in entrants[1:] if not one.is_baseline]
@@ -181,7 +184,7 @@ class Race:
             self._fold(0, new)
             short += new
         short.sort(key=lambda lane: lane.score(self.by))
-        final = [Lane(replace(lane.trial, short=False), seconds=lane.seconds)
+        final = [Lane(replace(lane.trial, short=False), seconds=lane.seconds, tried=lane)
                  for lane in short[: FINAL - 1]]  # fmt: skip
         self.lanes = [lane for lane in self.lanes if lane not in short[: FINAL - 1]] + final
         return final
@@ -215,6 +218,20 @@ class Race:
         by = "error" if self.by == "coverage" else self.by
         for lane in running[AT_LEAST:]:
             lane.stopped = is_worse(lane, running[0], by)
+
+
+def _compared(lanes: Sequence[Lane]) -> list[Lane]:
+    """What is known of everyone when a race is broken off, on folds that all in it have run.
+
+    Who had to run a fold when it ended is judged by those before, or by the short chain.
+    """
+    known = [lane if lane.results or lane.tried is None else lane.tried for lane in lanes]
+    known = [lane for lane in known if lane.results]
+    running = [lane for lane in known if not (lane.stopped or lane.trial.short)]
+    whole = [len(lane.results) for lane in running if not lane.trial.is_baseline]
+    for lane in known:
+        lane.results = lane.results[: min(whole, default=1)]
+    return known
 
 
 def entered(entrants: Iterable[Entrant], template: Trial, own: Models) -> list[Trial]:

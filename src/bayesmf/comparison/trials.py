@@ -68,6 +68,11 @@ class Trial(Work):
     def is_baseline(self) -> bool:
         return self.entrant.model in BASELINES
 
+    @property
+    def is_average(self) -> bool:
+        """Whether it is a baseline without factors."""
+        return self.is_baseline and self.entrant.model != "NMF"
+
     def held(self, X: ObservedMatrix) -> Array:
         """Which entries are those of the fold."""
         return fold_numbers(X, self.folds, self.seed, keep_singles=True) == self.fold
@@ -101,7 +106,7 @@ def sizes(X: ObservedMatrix, relative: bool) -> Array:
 
 def _search(trial: Trial, own: Models, train: ObservedMatrix) -> dict[int, float]:
     """Errors of the ranks that were tried on a part of the training data."""
-    if trial.is_baseline and trial.entrant.model != "NMF":
+    if trial.is_average:
         return {}
     start = trial.ranks[len(trial.ranks) // 2] if trial.start is None else trial.start
     if len(trial.ranks) == 1 or trial.short:

@@ -85,11 +85,18 @@ def inspect(
 def empty_lines(X: ObservedMatrix) -> list[str]:
     """Rows and columns of which nothing is known."""
     return [
-        f"{side} without any observed entry: {int(empty.sum())}; their factors are drawn from the "
-        "prior."
-        for side, empty in (("Rows", X.empty_rows), ("Columns", X.empty_cols))
+        f"{side} without any observed entry: {int(empty.sum())}, "
+        f"{_label(labels, int(empty.argmax()))} the first; their factors are drawn from the prior."
+        for side, empty, labels in (
+            ("Rows", X.empty_rows, X.row_labels), ("Columns", X.empty_cols, X.col_labels)
+        )
         if empty.any()
-    ]
+    ]  # fmt: skip
+
+
+def _label(labels: Labels, at: int) -> str:
+    """The label of a row or column, or its position."""
+    return str(at) if labels is None else repr(str(labels[at]))
 
 
 def codes(X: ObservedMatrix) -> list[str]:
@@ -223,8 +230,7 @@ def _lines(view: View, labels: Labels, name: str) -> list[str]:
         first = np.append(0, np.cumsum(counts[several]))[:-1]
         constant = np.maximum.reduceat(values, first) == np.minimum.reduceat(values, first)
         if constant.any():
-            where = several[constant][0]
-            label = where if labels is None else repr(labels[where])
+            label = _label(labels, int(several[constant][0]))
             notes.append(
                 f"{name} that are constant: {constant.sum()}, {label} the first; no model can "
                 "learn from them."

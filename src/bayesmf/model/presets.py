@@ -113,7 +113,7 @@ PRESETS: dict[str, Preset] = {
                    lambda v: Normal(v.lambda_, "entries"), {"lambda": 0.1},
                    "comparisons with GGG: the same model, sampled entry by entry"),
     "GGGA": Preset(REAL, Gaussian, _normal_ard, _normal_ard, _ARD,
-                   "the rank is not known: factors without use switch themselves off"),
+                   "an unknown rank: factors without use switch themselves off"),
     "GGGW": Preset(REAL, Gaussian, _normal_wishart, _normal_wishart,
                    {"mu0": 0.0, "beta0": 1.0, "nu0": None, "W0": 1.0},
                    "factors that are correlated or far from zero on average"),
@@ -161,6 +161,13 @@ LETTERS: dict[str, type[Likelihood]] = {
     for known in (getattr(likelihoods, name) for name in likelihoods.__all__)
     if known.letter
 }
+#: What a letter is for, in words.
+SUITS = {
+    "G": "normal noise", "T": "normal noise with outliers",
+    "C": "values of which some are known up to a limit or an interval only",
+    "O": "ordered categories, such as ratings", "B": "zeros and ones, of which ones are rare",
+    "N": "counts that spread more than Poisson's", "P": "counts",
+}  # fmt: skip
 #: The sixteen models of the paper.
 PAPER = tuple(name for name, row in PRESETS.items() if row.paper)
 
@@ -174,7 +181,7 @@ def hyperparameters(name: str) -> dict[str, Any]:
     >>> hyperparameters("GGG")
     {'lambda': 0.1, 'alpha_tau': 1.0, 'beta_tau': 1.0}
     """
-    row = _lookup(known_name(name))
+    row = lookup(known_name(name))
     return {**row.defaults, **row.likelihood.hyperparameters()}
 
 
@@ -196,7 +203,7 @@ def preset(name: str, **values: Any) -> Model:
     Exponential(rate=0.5)
     """
     name = known_name(name)
-    row = _lookup(name)
+    row = lookup(name)
     v = Hyper(hyperparameters(name))
     for key, value in values.items():
         key = key.rstrip("_")
@@ -272,7 +279,7 @@ def known_name(name: str) -> str:
     return name if rest is None or letter not in LETTERS else letter + rest
 
 
-def _lookup(name: str) -> Preset:
+def lookup(name: str) -> Preset:
     """A row of the table, or one with another likelihood in the place of its own."""
     if isinstance(name, str) and name in PRESETS:
         return PRESETS[name]

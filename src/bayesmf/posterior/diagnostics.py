@@ -101,14 +101,15 @@ class Summary:
         return _WORDS[self.level]
 
     def __str__(self) -> str:
+        width = max([24, *(len(d.quantity) + 1 for d in self.quantities)])
         lines = [
             f"{self.model}: {self.chains} chains of {self.draws} draws. {self.verdict}",
             *self.advice,
-            f"{'':24}{'mean':>10}{'sd':>10}{'R-hat':>8}{'ESS bulk':>10}{'ESS tail':>10}",
+            f"{'':{width}}{'mean':>10}{'sd':>10}{'R-hat':>8}{'ESS bulk':>10}{'ESS tail':>10}",
         ]
         for d in self.quantities:
             lines.append(
-                f"{d.quantity:24}{d.mean:10.4g}{d.sd:10.3g}{d.rhat:8.3f}"
+                f"{d.quantity:{width}}{d.mean:10.4g}{d.sd:10.3g}{d.rhat:8.3f}"
                 f"{d.ess_bulk:10.0f}{d.ess_tail:10.0f}"
             )
         if self.cell_rhat.size:
@@ -155,7 +156,8 @@ def summarise(
         U, V = _by_chain(posterior)
         cells = _screen(U if rows == I else U[:, :, chosen], V)
         found += [
-            diagnose(f"cell ({i}, {j})", draws) for i, j, draws in some_cells(posterior, n_cells)
+            diagnose(_cell(posterior, i, j), draws)
+            for i, j, draws in some_cells(posterior, n_cells)
         ]
     draws = settings["draws"]
     share = float(np.mean(cells > max(RHAT_LIMIT, _chance(draws)))) if cells.size else 0.0
@@ -177,6 +179,12 @@ def _by_chain(posterior: Posterior) -> tuple[Array, Array]:
     U, V = posterior.predictors()
     first = posterior.draws["U"].shape[:2]
     return U.reshape(*first, *U.shape[1:]), V.reshape(*first, *V.shape[1:])
+
+
+def _cell(posterior: Posterior, i: int, j: int) -> str:
+    """The name of a cell: labels, or positions where there are none."""
+    rows, cols = posterior.row_labels, posterior.col_labels
+    return f"cell ({i if rows is None else rows[i]}, {j if cols is None else cols[j]})"
 
 
 def some_cells(posterior: Posterior, n: int) -> list[tuple[int, int, Array]]:

@@ -70,9 +70,12 @@ def label(tick: float) -> str:
     return f"{tick:,.6g}" if not tick or 1e-4 <= abs(tick) < 1e7 else number(tick, 2)
 
 
-def short(value: str, most: int = 16) -> str:
-    """The start of a long label."""
-    return value if len(value) <= most else value[: most - 1] + "\u2026"
+def short(value: str, most: int = 18) -> str:
+    """Start and end of a long label: labels that begin alike differ at their ends."""
+    if len(value) <= most:
+        return value
+    end = (most - 1) // 2
+    return f"{value[: most - 1 - end]}\u2026{value[-end:]}"
 
 
 def style(kind: str) -> str:

@@ -153,7 +153,8 @@ def levels(data: Levels) -> Html:
     log = low > 0 and high > DECADE * low
     low, high = (low / 1.1, high * 1.1) if log else limits(ends)
     left = 20 + 6.4 * max((len(short(level[0])) for level in known), default=0)
-    bottom = 24 + STEP * len(known)
+    gap = data.gap if data.gap is not None and len(known) == len(data.levels) else len(known)
+    bottom = 24 + STEP * (len(known) + (gap < len(known)))
     x = Axis(low, high, left, WIDTH - 14, log)
     parts = []
     for tick in x.ticks(5):
@@ -162,7 +163,7 @@ def levels(data: Levels) -> Html:
     parts.append(words((left + x.end) / 2, bottom + 33, data.name, "name", text_anchor="middle"))
     parts.append(line(x(data.typical), 14, x(data.typical), bottom, "ideal"))
     for k, (name, mean, least, most) in enumerate(known):
-        y = 24 + STEP * (k + 0.5)
+        y = 24 + STEP * (k + 0.5 + (k >= gap))
         told = f"{name}: {number(mean)} ({number(least)} to {number(most)})"
         drawn = [
             tag("title", told),
@@ -171,6 +172,8 @@ def levels(data: Levels) -> Html:
             mark("real", x(mean), y, 3.2),
         ]
         parts.append(tag("g", *drawn))
+    if gap < len(known):
+        parts.append(words(left - 8, 28 + STEP * (gap + 0.5), "\u22ef", "tick", text_anchor="end"))
     worst, best = known[0], known[-1]
     about = (
         f"The {data.name} of {len(known)} {data.side} with intervals: the largest is that of "
@@ -210,12 +213,12 @@ def pit(counts: Sequence[int]) -> Html:
         for k, count in enumerate(counts)
     ]  # fmt: skip
     band = tag("rect", x=x.start, y=top, width=x.end - x.start, height=bottom - top, class_="band")
+    ends = [line(x.start, end, x.end, end, "edge") for end in (top, bottom)]
     about = "Shares of predictions below the observed cells, in twenty parts: " + ", ".join(
         f"{count:,}" for count in counts
     )
     return drawing(
-        WIDTH, 232, about + ".", frame(x, y, "share below", "cells", 5, 4), bars, band,
-        line(x.start, y(even), x.end, y(even), "ideal"),
+        WIDTH, 232, about + ".", band, frame(x, y, "share below", "cells", 5, 4), bars, ends,
     )  # fmt: skip
 
 
@@ -232,7 +235,7 @@ def by_size(points: Sequence[tuple[float, float, float, float]]) -> Html:
         for fitted, size, low, high in points
     ]  # fmt: skip
     return drawing(
-        WIDTH, 232, about + ".", frame(x, y, "fitted value", "residual", 5, 4),
+        WIDTH, 232, about + ".", frame(x, y, "fitted value", "spread", 5, 4),
         line(x.start, y(1), x.end, y(1), "ideal"), drawn,
     )  # fmt: skip
 

@@ -19,7 +19,9 @@ KINDS = {
     "counts": "counts",
     "baseline": "baseline",
 }
-STATUSES = ("recommended", "tie", "worse", "stopped early")
+STATUSES = (
+    "recommended", "tie", "worse", "stopped early", "failed", "better baseline", "baseline",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,7 @@ class RankingRow:
 
     model: str
     kind: str = "real"  # one of KINDS
-    rank: int | None = None
+    rank: int | None = None  # None where there are no factors
     mse: float | None = None  # of held-out cells
     mse_error: float | None = None  # its standard error over the folds
     behind: float | None = None  # share by which it is above the best on the same folds
@@ -36,8 +38,6 @@ class RankingRow:
     coverage: float | None = None  # share of held-out cells inside their 90 % interval
     status: str = ""  # one of STATUSES, or nothing
     folds: int | None = None
-    loo: float | None = None  # log density of a training cell given the others, by PSIS-LOO
-    loo_unreliable: float | None = None  # share of training cells whose k-hat is too large
 
 
 @dataclass(frozen=True)
@@ -83,8 +83,9 @@ class Levels:
     total: int  # of which some in the middle may be left out
     typical: float
     levels: Sequence[tuple[str, float, float, float]]  # label, mean, low, high
-    unit: str = ""  # in which the noise is measured, where it is not that of the data
+    unit: str = ""  # of what the noise is, where it is not that of the data
     name: str = "noise"  # what is measured
+    gap: int | None = None  # the place in the list at which others are left out
 
 
 @dataclass(frozen=True)
@@ -155,6 +156,8 @@ class ReportData:
 
     title: str
     subtitle: str = ""
+    about: Mapping[str, str] = field(default_factory=dict)  # parts of the model's name, in words
+    advice: str = ""  # the command to run next
     settings: Mapping[str, object] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
 
@@ -166,8 +169,9 @@ class ReportData:
     warnings: Sequence[str] = ()
     note: str = ""
 
-    recommendation: str = ""  # a paragraph; its first sentence also stands under the title
+    recommendation: Sequence[str] = ()  # in points, of which the first also stands under the title
     ranking: Sequence[RankingRow] = ()
+    meaning: Mapping[str, str] = field(default_factory=dict)  # the same of all models
     excluded: Mapping[str, str] = field(default_factory=dict)  # model to reason
     rank_curves: Mapping[str, Sequence[tuple[int, float, float | None]]] = field(
         default_factory=dict

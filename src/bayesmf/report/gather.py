@@ -20,7 +20,7 @@ SURPRISES = 15
 LOADINGS = 8  # names shown for each side of a factor
 FACTORS = 6
 FEATURES, WEIGHTS = 15, 25  # the most important features of a group, its largest weights
-NOISY, PRECISE = 40, 20  # rows or columns whose noise is shown, if there are more
+NOISY, PRECISE = 20, 10  # rows or columns whose noise is shown, if there are more
 
 
 def write_fit(
@@ -42,9 +42,11 @@ def describe(mf: BayesianMF, X: ObservedMatrix) -> dict[str, Any]:
     labels = X.names()
     summary = mf.summary()
     fitted = mf.fitted_._replace(X=X)
-    left_out = "" if (len(rows), len(cols)) == X.shape else (
-        f"Of {X.shape[0]} rows and {X.shape[1]} columns, {len(rows)} and {len(cols)} are shown."
-    )  # fmt: skip
+    shown = [
+        f"all {n} {side}" if len(some) == n else f"{len(some)} of {n} {side}, evenly spread"
+        for n, some, side in zip(X.shape, (rows, cols), ("rows", "columns"), strict=True)
+    ]
+    left_out = "" if (len(rows), len(cols)) == X.shape else f"Shown are {'; '.join(shown)}."
     part = np.ix_(rows, cols)
     return {
         "versions": versions(),
@@ -100,18 +102,21 @@ def _noise(mf: BayesianMF, X: ObservedMatrix, labels: tuple[list[str], list[str]
     if not mf.posterior_.model.likelihood.has_noise:
         return []
     noise, found = mf.noise_sd(), []
-    unit = "" if X.errors is None else "the known errors"
+    unit = "" if X.errors is None else "in units of the known errors"
+    if mf.posterior_.model.likelihood.has_limits:
+        unit = "that of values as they would be without limits, which may lie far beyond them"
     for side, interval, names in zip(
         ("rows", "columns"), (noise.rows, noise.cols), labels, strict=True
     ):
         if interval is None:
             continue
         order = np.argsort(-interval.mean, kind="stable")
+        gap = None
         if order.size > NOISY + PRECISE:
-            order = np.append(order[:NOISY], order[-PRECISE:])
+            order, gap = np.append(order[:NOISY], order[-PRECISE:]), NOISY
         levels = [(names[i], *(float(part[i]) for part in interval)) for i in order]
         typical = float(np.median(interval.mean))
-        found.append(Levels(side, interval.mean.size, typical, levels, unit))
+        found.append(Levels(side, interval.mean.size, typical, levels, unit, gap=gap))
     return found
 
 

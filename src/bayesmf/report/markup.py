@@ -125,3 +125,15 @@ def figure(drawing: Child, caption: str) -> Html:
 def paragraph(words: str, class_: str | None = None) -> Html | None:
     """A paragraph, if there are words for it."""
     return tag("p", words, class_=class_) if words else None
+
+
+def copyable(command: str) -> Html:
+    """A command, broken between its words alone, with a button that copies it."""
+    words = [tag("span", word, class_="nowrap") for word in command.split(" ")]
+    return tag(
+        "div",
+        tag("pre", tag("code", Html(" ".join(words))), tabindex="0"),
+        tag("button", "Copy", type="button", class_="screen"),
+        tag("span", class_="hint screen", role="status"),
+        class_="command",
+    )

@@ -1,4 +1,4 @@
-"""The sections about noise: whether the likelihood fits, and who is measured badly."""
+"""The sections about noise: whether the likelihood fits, and which rows and columns are noisy."""
 
 from __future__ import annotations
 
@@ -67,15 +67,16 @@ def _pictures(found: Residuals) -> list[Html]:
                "Residuals against normal ones: on the line, they are normal."),
         figure(charts.pit(found.pit), "The share of its prediction that lies below a cell (the "
                "probability integral transform): flat, if predictions are right. High in the "
-               "middle: intervals are too wide; at both ends: too narrow."),
+               "middle: intervals are too wide; at both ends: too narrow. Flat bars end in the "
+               "band, but for one in a hundred."),
     ]  # fmt: skip
     if len(found.by_size) > 1:
         said = "Spread of the residuals by fitted value; it should be 1."
         shown.append(figure(charts.by_size(found.by_size), said))
     for side in found.by_line:
-        said = f"Spread of the residuals by {side.side}, the widest first; it should be 1."
+        said = f"Spread of the residuals of {side.side}, the widest first; it should be 1."
         if len(side.levels) < side.total:
-            said += f" {len(side.levels)} of {side.total} are shown."
+            said += f" Of {side.total} {side.side} the widest and the narrowest are shown."
         shown.append(figure(charts.levels(side), said))
     return shown
 
@@ -89,10 +90,10 @@ def _checked(checks: Sequence[Check]) -> Html:
         head += "All that was looked at is as in the data."
     rows = [
         tag("tr", tag("th", check.name, scope="row"), tag("td", _shown(check, check.value)),
-            tag("td", f"{_shown(check, check.low)} to {_shown(check, check.high)}"))
+            tag("td", _range(check)))
         for check in checks
     ]  # fmt: skip
-    titles = ("", "Data", "Made by the model (98 %)")
+    titles = ("", "In the data", "In data made by the model (98 % interval)")
     top = tag("thead", tag("tr", *(tag("th", name, scope="col") for name in titles)))
     return join(
         tag("h3", "Would the model make such data?"),
@@ -106,9 +107,14 @@ def _shown(check: Check, value: float) -> str:
     return percent(value) if check.name.startswith("share") else number(value)
 
 
+def _range(check: Check) -> str:
+    """The interval of a statistic, one number where both ends look alike."""
+    return " to ".join(dict.fromkeys((_shown(check, check.low), _shown(check, check.high))))
+
+
 def _told(check: Check) -> str:
     """One statistic that the model gets wrong."""
-    model = f"the model would make ({_shown(check, check.low)} to {_shown(check, check.high)})"
+    model = f"the model would make ({_range(check)})"
     above = check.value > check.high
     value = _shown(check, check.value)
     if check.name.startswith("share"):
@@ -120,13 +126,14 @@ def _told(check: Check) -> str:
 
 
 def levels(data: ReportData) -> Html | None:
-    """Which rows and columns are measured badly, and which well."""
+    """Which rows and columns are noisy, and which are not."""
     known = [side for side in data.noise if any(finite(level[1]) for level in side.levels)]
     if not known:
         return None
     hint = (
-        "Noise is what the factors do not explain, as a standard deviation. A dot is that of one "
-        "row or column, a bar its 90 % interval; the dashed line is the noise of a typical one."
+        "Noise is what the factors do not explain, as a standard deviation: errors of measurement, "
+        "and what is peculiar to a row or column. A dot is that of one, a bar its 90 % interval; "
+        "the dashed line is the noise of a typical one."
     )
     shown = [
         tag("figure", tag("figcaption", _badly(side), class_="head"), charts.levels(side),
@@ -139,8 +146,8 @@ def levels(data: ReportData) -> Html | None:
 def _badly(side: Levels) -> str:
     """A headline: whether some are clearly worse than a typical one."""
     if any(low > side.typical for _, _, low, _ in side.levels):
-        return f"These {side.side} are measured badly"
-    return f"All {side.side} are measured about equally well"
+        return f"Some {side.side} are noisier than a typical one"
+    return f"All {side.side} are about equally noisy"
 
 
 def _worst(side: Levels) -> str:
@@ -148,7 +155,7 @@ def _worst(side: Levels) -> str:
     name, mean, low, high = side.levels[0]
     times = f"{number(mean / side.typical, 2)} times that of a typical one" if side.typical else ""
     said = f"The noisiest is {name}: {number(mean)} ({number(low)} to {number(high)}), {times}."
-    said += f" The unit is {side.unit}." if side.unit else ""
+    said += f" The noise is {side.unit}." if side.unit else ""
     if len(side.levels) < side.total:
         said += f" Of {side.total} {side.side} the noisiest and the most precise are shown, "
         said += f"{len(side.levels)} in all."

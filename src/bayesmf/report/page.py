@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import math
-import re
 from importlib import resources
 from pathlib import Path
 from string import Template
@@ -13,7 +12,7 @@ from typing import Any
 
 from bayesmf._files import replacing
 from bayesmf.report.data import ReportData
-from bayesmf.report.markup import Html, embed, join, paragraph, tag, text
+from bayesmf.report.markup import Html, copyable, embed, join, paragraph, tag, text
 from bayesmf.report.sections import SECTIONS, matrix_layers
 
 
@@ -31,7 +30,7 @@ def build(data: ReportData) -> str:
         script=script,
         title=text(data.title),
         subtitle=paragraph(data.subtitle, "subtitle") or "",
-        lead=paragraph(_first_sentence(data.recommendation), "lead") or "",
+        lead=_lead(data),
         contents=join(
             tag("li", tag("a", name, href=f"#{key}")) for key, (name, _) in shown.items()
         ),
@@ -65,9 +64,16 @@ def _policy(style: str, script: str) -> Html:
     )
 
 
-def _first_sentence(words: str) -> str:
-    """The first sentence of a paragraph."""
-    return re.split(r"(?<=[.!?])\s+(?=[A-Z])", words.strip(), maxsplit=1)[0]
+def _lead(data: ReportData) -> Html:
+    """The first screen: what to use, what that is, and the command to run next."""
+    about = [(tag("strong", name), f": {said}. ") for name, said in data.about.items()]
+    return join(
+        paragraph(data.recommendation[0], "lead") if data.recommendation else None,
+        tag("p", *about, class_="hint") if about else None,
+        join(paragraph("To fill the gaps with it, run:", "next"), copyable(data.advice))
+        if data.advice
+        else None,
+    )
 
 
 def _section(key: str, name: str, content: Html) -> Html:

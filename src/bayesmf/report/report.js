@@ -37,6 +37,18 @@
     button.addEventListener("click", () => sortBy(button.parentElement));
   }
 
+  for (const more of all(".more")) {
+    const table = more.previousElementSibling.querySelector("table");
+    const [every, fewer] = [more.textContent, "Show fewer"];
+    const fold = (folded) => {
+      table.classList.toggle("folded", folded);
+      more.textContent = folded ? every : fewer;
+    };
+    more.hidden = false;
+    more.addEventListener("click", () => fold(!table.classList.contains("folded")));
+    fold(true);
+  }
+
   /* --- Pictures of matrices ------------------------------------------------------------------ */
 
   const RAMPS = {
@@ -154,8 +166,10 @@
     const [side, field, foot] = plot.children;
     const narrow = plot.clientWidth < 480;
     const longest = (labels) => Math.max(...labels.map((label) => label.length));
-    side.style.width = `${Math.min(longest(data.rows), narrow ? 9 : 17) + 1}ch`;
-    foot.style.height = `${Math.min(longest(data.cols), narrow ? 10 : 15) + 1}ch`;
+    const [wide, high] = [Math.min(longest(data.rows), narrow ? 11 : 17),
+      Math.min(longest(data.cols), narrow ? 12 : 16)];
+    side.style.width = `${wide + 1}ch`;
+    foot.style.height = `${high + 1}ch`;
     const room = plot.clientWidth - side.offsetWidth - 8;
     const cell = Math.min(26, room / cols);
     const width = Math.min(room, Math.max(cell * cols, 240));
@@ -163,31 +177,38 @@
     for (const part of [field, foot]) part.style.width = `${width}px`;
     field.style.height = `${height}px`;
     map.classList.toggle("fine", width < cols && height < rows);
-    label(side, data.rows, "top", height);
-    label(foot, data.cols, "left", width);
+    label(side, data.rows, "top", height, wide);
+    label(foot, data.cols, "left", width, high);
   }
 
-  function label(box, labels, edge, length) {
+  /* Start and end of a long label: labels that begin alike differ at their ends. */
+  function short(text, most) {
+    const end = Math.floor((most - 1) / 2);
+    return text.length <= most ? text : `${text.slice(0, most - 1 - end)}…${text.slice(-end)}`;
+  }
+
+  function label(box, labels, edge, length, most) {
     const step = Math.ceil((labels.length * 14) / length);
     box.replaceChildren();
     for (let i = 0; i < labels.length; i += step) {
       const span = document.createElement("span");
-      span.textContent = labels[i];
+      span.textContent = short(labels[i], most);
       span.style[edge] = `${(100 * (i + 0.5)) / labels.length}%`;
       box.append(span);
     }
   }
 
-  /* --- The command --------------------------------------------------------------------------- */
+  /* --- Commands ------------------------------------------------------------------------------ */
 
-  if (get("copy")) {
-    get("copy").addEventListener("click", async () => {
+  for (const box of all(".command")) {
+    const [command, button, said] = box.children;
+    button.addEventListener("click", async () => {
       try {
-        await navigator.clipboard.writeText(get("command").textContent);
-        get("copied").textContent = "Copied.";
+        await navigator.clipboard.writeText(command.textContent);
+        said.textContent = "Copied.";
       } catch {
-        getSelection().selectAllChildren(get("command"));
-        get("copied").textContent = "Selected: now copy it with the keyboard.";
+        getSelection().selectAllChildren(command);
+        said.textContent = "Selected: now copy it with the keyboard.";
       }
     });
   }

@@ -39,10 +39,11 @@ def _by_line(found: QuantileResiduals, k: int, names: list[str], side: str) -> L
     if at.size < 2:
         return None
     order = np.argsort(-spread[0], kind="stable")
+    gap = None
     if order.size > WIDEST + NARROWEST:
-        order = np.append(order[:WIDEST], order[-NARROWEST:])
+        order, gap = np.append(order[:WIDEST], order[-NARROWEST:]), WIDEST
     levels = [(names[at[i]], *(float(part[i]) for part in spread)) for i in order]
-    return Levels(side, at.size, 1.0, levels, name="residual")
+    return Levels(side, at.size, 1.0, levels, name="spread", gap=gap)
 
 
 def checks(fitted: Fitted) -> list[Check]:

@@ -16,6 +16,7 @@ from bayesmf.report.data import KINDS, Factor, ReportData
 from bayesmf.report.markup import (
     Child,
     Html,
+    copyable,
     figure,
     finite,
     join,
@@ -93,18 +94,18 @@ def which_model(data: ReportData) -> Html | None:
     """The recommendation, the ranking behind it, and what was left out."""
     if not (data.recommendation or data.ranking or data.excluded):
         return None
-    parts: list[Child] = [paragraph(data.recommendation, "verdict-text")]
+    points = [tag("li", point) for point in data.recommendation]
+    parts: list[Child] = [tag("ul", *points, class_="verdict-text") if points else None]
+    if data.meaning:
+        names = tables.pairs(data.meaning.items(), "reasons")
+        parts.append(tag("details", tag("summary", "What the names mean"), names))
     if data.ranking:
         hint = (
             "Models are compared on cells that they did not see. Lower error and higher log "
-            "density are better; a tie is too close to call. Coverage is the share of cells inside "
-            "their 90 % intervals, and should be near 90 %. Choose a column head to sort by it."
+            "density are better; a tie is too close to call; models that were stopped early ran on "
+            "the first folds only. Coverage is the share of cells inside their 90 % intervals, and "
+            "should be near 90 %. Choose a column head to sort by it."
         )
-        if any(row.loo is not None for row in data.ranking):
-            hint += (
-                " LOO density is that of training cells, each predicted by the others (PSIS-LOO); "
-                "where k-hat is too large for many of them, it is mostly too high."
-            )
         if any(row.status == "recommended" for row in data.ranking):
             hint += " The shaded band marks the recommended model; an arrow, one beyond the axis."
         present = [k for k in KINDS if k in data.kinds.values()]
@@ -336,7 +337,9 @@ def trust(data: ReportData) -> Html | None:
     rule = (
         "R-hat compares the chains and should be close to 1, at most "
         f"{RHAT_LIMIT:g}; ESS is the number of independent draws that the chains are worth, "
-        f"and should be at least {ESS_LIMIT}."
+        f"and should be at least {ESS_LIMIT}. Single quantities may miss that while predictions "
+        "are good: what counts is the sentence above. Cells are in the units in which the model "
+        "sees the data."
     )
     return join(
         paragraph(data.diagnosis, "verdict-text"),
@@ -354,16 +357,7 @@ def repeat(data: ReportData) -> Html | None:
         return None
     parts: list[Child] = []
     if command:
-        parts += [
-            tag("h3", "Command"),
-            tag(
-                "div",
-                tag("pre", tag("code", str(command)), id="command", tabindex="0"),
-                tag("button", "Copy", type="button", id="copy", class_="screen"),
-                class_="command",
-            ),
-            tag("p", id="copied", class_="hint screen", role="status"),
-        ]
+        parts += [tag("h3", "Command"), copyable(str(command))]
     for name, entries in (("Settings", settings), ("Versions", data.versions)):
         if entries:
             listed = [(key, plain(value)) for key, value in entries.items()]
@@ -394,10 +388,10 @@ SECTIONS = {
     "calibration": ("Calibration", calibration),
     "matrix": ("The completed matrix", completed_matrix),
     "surprises": ("Largest surprises", largest_surprises),
-    "residuals": ("Does the noise fit", of_noise.residuals),
-    "noise": ("Who is measured badly", of_noise.levels),
+    "residuals": ("Does the noise fit?", of_noise.residuals),
+    "noise": ("Which are noisy", of_noise.levels),
     "features": ("What features explain", of_features.features),
     "factors": ("Factors", factors),
-    "trust": ("Can it be trusted", trust),
+    "trust": ("Can it be trusted?", trust),
     "repeat": ("To repeat this", repeat),
 }

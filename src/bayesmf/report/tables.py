@@ -25,6 +25,7 @@ from bayesmf.report.markup import (
 )
 
 SIGNS = {"recommended": "\u2605 ", "tie": "\u2248 ", "stopped early": "\u25a0 "}
+SHOWN = 12  # models; of the others those that ran on the first fold alone unfold
 
 
 class Column(NamedTuple):
@@ -37,8 +38,11 @@ class Column(NamedTuple):
     unit: Html | None = None
 
 
-def table(caption: str, columns: Sequence[Column], rows: Iterable[Any], marked: str = "") -> Html:
-    """A table in a container of its own to scroll in; ``marked`` is a field that styles rows."""
+def table(
+    caption: str, columns: Sequence[Column], rows: Iterable[Any],
+    style: Callable[[int, Any], str | None] = lambda i, row: None,
+) -> Html:  # fmt: skip
+    """A table in a container of its own to scroll in; ``style`` gives rows their classes."""
     head = [
         tag(
             "th",
@@ -51,9 +55,9 @@ def table(caption: str, columns: Sequence[Column], rows: Iterable[Any], marked: 
         for column in columns
     ]
     body = []
-    for row in rows:
+    for k, row in enumerate(rows):
         cells = [_cell(i, column, row) for i, column in enumerate(columns)]
-        body.append(tag("tr", *cells, class_=slug(getattr(row, marked)) if marked else None))
+        body.append(tag("tr", *cells, class_=style(k, row)))
     written = tag(
         "table",
         tag("caption", caption),
@@ -90,12 +94,18 @@ def ranking(rows: Sequence[RankingRow]) -> Html:
         Column("Log density", lambda r: number(r.log_density, 4), lambda r: finite(r.log_density)),
         Column("Coverage", lambda r: percent(r.coverage, fixed=True), lambda r: finite(r.coverage)),
         Column("Folds", lambda r: whole(r.folds), lambda r: finite(r.folds)),
-        Column("LOO density", lambda r: number(r.loo, 4), lambda r: finite(r.loo)),
-        Column("k-hat too large", lambda r: percent(r.loo_unreliable, fixed=True),
-               lambda r: finite(r.loo_unreliable)),
-    ]  # fmt: skip
+    ]
     shown = [c for c in columns if c.by is None or any(c.by(row) not in (None, "") for row in rows)]
-    return table("Models compared on held-out cells", shown, rows, marked="status")
+
+    def style(i: int, row: RankingRow) -> str:
+        folded = i >= SHOWN and row.status in ("stopped early", "failed")
+        return f"{slug(row.status)} rest" if folded else slug(row.status)
+
+    written = table("Models compared on held-out cells", shown, rows, style)
+    if not any(style(i, row).endswith("rest") for i, row in enumerate(rows)):
+        return written
+    more = tag("button", f"Show all {len(rows)}", type="button", class_="more", hidden=True)
+    return join(written, more)
 
 
 def columns(rows: Sequence[ColumnRow]) -> Html:
