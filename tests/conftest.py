@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import sys
+
+# Tests run side by side: products of small matrices on threads would wait for each other. Before
+# NumPy is loaded, here and in the processes that tests start.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import pytest
 
