@@ -168,7 +168,7 @@ def one_blas_thread(threads: int = 1) -> Iterator[None]:
     """Context in which matrix products use one thread: ours are the parallel ones.
 
     Threads may be in it together, and in it again: the first one sets the limit, the last one
-    lifts it, and all others pay nothing. In it `product` has as many threads as are given.
+    lifts it, and all others pay nothing. `here` says in it how many threads were given.
     """
     with _blas_lock:
         _blas_users.append(None if _blas_users else _blas().limit(limits=1, user_api="blas"))
@@ -185,22 +185,9 @@ def one_blas_thread(threads: int = 1) -> Iterator[None]:
                 _blas_users.pop()
 
 
-_BLOCK = 20_000_000  # products of two numbers in a block of a matrix product
-
-
-def product(A: np.ndarray, B: np.ndarray) -> np.ndarray:
-    """A B of a large matrix (n, r) and a narrow one (r, K), or (r,).
-
-    In blocks of rows of A, on the threads of `one_blas_thread`. As B^T A^T it takes half the time.
-    """
-    out = np.empty((A.shape[0], *B.shape[1:]))
-
-    def work(start: int, stop: int) -> None:
-        out[start:stop] = (B.T @ A[start:stop].T).T
-
-    blocks = 1 + A.size * max(1, out[:1].size) // _BLOCK
-    run(work, bounds(A.shape[0], blocks), getattr(_mine, "threads", 1))
-    return out
+def here() -> int:
+    """Threads that `one_blas_thread` gives to what the calling thread does."""
+    return getattr(_mine, "threads", 1)
 
 
 @contextmanager

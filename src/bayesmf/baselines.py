@@ -18,9 +18,10 @@ from bayesmf.data.cells import cell_arrays
 from bayesmf.data.observed import ObservedMatrix, View
 from bayesmf.data.offsets import averages, fit_offsets
 from bayesmf.kernels.nmf import multiplicative_update
+from bayesmf.kernels.vectors import in_vectors
 from bayesmf.priors import distributions as dist
 from bayesmf.streams import Array, RandomState, Stream, seed_words
-from bayesmf.updates.blocks import blocks, in_vectors, windows
+from bayesmf.updates.blocks import blocks, windows
 from bayesmf.updates.normal import row_errors
 
 _SMALLEST = 1e-12  # fits and sums below this are taken as this: 0 / 0 is never formed

@@ -8,7 +8,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from bayesmf import DataError, Features, ObservedMatrix, _threads
-from bayesmf.data import decomposition
+from bayesmf.data import decomposition, designs
 from bayesmf.data import groups as module
 
 RNG = np.random.default_rng(0)
@@ -218,14 +218,31 @@ def test_too_many_rows_and_features_are_taken_as_they_are(monkeypatch):
     np.testing.assert_array_equal(new.outside, 0.0)
 
 
-def test_products_in_blocks_do_not_depend_on_threads(monkeypatch):
-    A, B = RNG.normal(size=(50, 9)), RNG.normal(size=(9, 3))
-    monkeypatch.setattr(_threads, "_BLOCK", 200)
-    for narrow in (B, B[:, 0]):
-        one = _threads.product(A, narrow)
-        with _threads.one_blas_thread(2):
-            np.testing.assert_array_equal(_threads.product(A, narrow), one)
-        np.testing.assert_allclose(one, A @ narrow, atol=1e-12)
+@pytest.mark.parametrize("shape", [(1, 1), (50, 9), (3, 40), (9, 70), (130, 3), (67, 33)])
+@pytest.mark.parametrize("K", [1, 3, 20, 25])
+def test_products_with_designs(shape, K):
+    A, B, R = (RNG.normal(size=size) for size in (shape, (shape[1], K), (shape[0], K)))
+    thin = csr_array(A * (RNG.random(shape) < 0.3))
+    np.testing.assert_allclose(designs.times(A, B), A @ B, atol=1e-12)
+    np.testing.assert_allclose(designs.transposed_times(A, R), A.T @ R, atol=1e-12)
+    np.testing.assert_allclose(designs.times(thin, B), thin @ B, atol=1e-12)
+    np.testing.assert_allclose(designs.times(A, B[:, 0]), A @ B[:, 0], atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "product",
+    [
+        designs.times,
+        lambda A, B: designs.times(csr_array(A), B),
+        lambda A, B: designs.transposed_times(np.ascontiguousarray(A.T), B),
+    ],
+)
+def test_products_in_blocks_do_not_depend_on_threads(product, monkeypatch):
+    A, B = RNG.normal(size=(90, 50)), RNG.normal(size=(50, 3))
+    whole = product(A, B)
+    monkeypatch.setattr(designs, "_BLOCK", 200)
+    with _threads.one_blas_thread(2):
+        np.testing.assert_array_equal(product(A, B), whole)
 
 
 def test_what_is_remembered_of_weights_is_theirs():

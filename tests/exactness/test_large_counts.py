@@ -8,9 +8,9 @@ import pytest
 
 from bayesmf import ObservedMatrix, sample
 from bayesmf.kernels import poisson
+from bayesmf.kernels.vectors import in_vectors
 from bayesmf.likelihoods import counts
 from bayesmf.streams import Stream, seed_words
-from bayesmf.updates.blocks import in_vectors
 from tests.exactness.cases import CASES, DATA, LIKELIHOODS
 from tests.exactness.ratios import Setup, moved_entries, some_rows, with_factors
 from tests.exactness.simulation import geweke, judge, rebuilt

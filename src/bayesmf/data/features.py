@@ -14,8 +14,9 @@ import numpy as np
 
 from bayesmf._errors import DataError
 from bayesmf.data.decomposition import mask_rows, similarities, square
+from bayesmf.data.designs import arrays_of
 from bayesmf.data.encoding import in_order, places, read_source
-from bayesmf.data.groups import Group, Kind, arrays_of, feature_group, kernel_group, pattern_group
+from bayesmf.data.groups import Group, Kind, feature_group, kernel_group, pattern_group
 from bayesmf.data.observed import Labels, View
 
 

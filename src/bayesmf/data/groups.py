@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -24,6 +25,7 @@ from bayesmf.data.decomposition import (
     principal,
     row_squares,
 )
+from bayesmf.data.designs import is_sparse, times, transposed_times
 from bayesmf.data.encoding import Encoding, Source, fit_encoding
 from bayesmf.data.observed import Array, FloatArray, View
 
@@ -89,14 +91,21 @@ class Group:
         if last is None or not np.array_equal(last[0], weights):
             if len(self._products) >= _REMEMBERED:
                 self._products.clear()
-            product = _product(self.design, weights)
+            product = times(self.design, weights)
             product.flags.writeable = False
             last = self._products[key] = weights.copy(), product
         return last[1]
 
     def moments(self, rows: Array) -> Array:
         """Sums over the rows (n, K) of each direction times each factor (r, K)."""
-        return _product(self.design.T, rows)
+        if is_sparse(self.design):
+            return times(self.transposed, rows)
+        return transposed_times(self.design, rows)
+
+    @cached_property
+    def transposed(self) -> Any:
+        """The transpose of a sparse design, laid out by its rows."""
+        return self.design.T.tocsr()
 
     def of_rows(self, x: Any) -> Group:
         """The same group of other rows, of which the encoded features are x (m, P)."""
@@ -150,19 +159,11 @@ def _scaled(name: str, kind: Kind, x: Any) -> Group:
     length = 1.0 if abs(length - 1) < LOST else length
     x = x / length
     if min(x.shape) > LARGEST or x.shape[0] * min(x.shape) > _MOST:
+        x = x if is_sparse(x) else np.ascontiguousarray(x)
         return Group(name, kind, x, None, length, is_decomposed=False)
     with _threads.one_blas_thread():
         design, loadings = principal(x)
     return Group(name, kind, design, loadings, length)
-
-
-def arrays_of(design: Any) -> tuple[Array, ...]:
-    """The arrays that a design consists of: one, or the three of a sparse one."""
-    return (design.data, design.indices, design.indptr) if hasattr(design, "tocsr") else (design,)
-
-
-def _product(A: Any, B: Array) -> Array:
-    return A @ B if hasattr(A, "tocsr") else _threads.product(A, B)
 
 
 def kernel_group(name: str, source: Source, what: str, alpha: float, beta: float) -> Group:

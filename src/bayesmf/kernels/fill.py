@@ -55,8 +55,14 @@ def _draw_special(kind, s, a, b, c):
 def fill_common(start, stop, key, kind, a, b, out):
     """Fill rows start..stop of ``out`` (n, K); a and b have shape (n or 1, K or 1)."""
     s = np.empty(4, np.uint64)
+    alike = kind == NORMAL and a.size == 1 and b.size == 1
+    mean, root = (a[0, 0] / b[0, 0], math.sqrt(b[0, 0])) if alike else (0.0, 1.0)
     for i in range(start, stop):
         seed_stream(key, i, s)
+        if alike:
+            for k in range(out.shape[1]):
+                out[i, k] = mean + normal(s) / root
+            continue
         ia = i if a.shape[0] > 1 else 0
         ib = i if b.shape[0] > 1 else 0
         for k in range(out.shape[1]):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic, models, register_model
@@ -15,6 +16,23 @@ from numba.extending import intrinsic, models, register_model
 LANES = 8  # doubles in the widest vector register; narrower machines use several for one
 _VECTOR = ir.VectorType(ir.DoubleType(), LANES)
 _CONTRACT = ("contract",)  # a product and a sum may be rounded once
+
+
+def aligned_zeros(n: int, width: int) -> np.ndarray:
+    """Zeros (n, width) that begin with a cache line, so that aligned vectors lie in one each."""
+    memory = np.zeros(n * width + LANES)
+    first = -memory.ctypes.data // memory.itemsize % LANES
+    return memory[first : first + n * width].reshape(n, width)
+
+
+def in_vectors(V: np.ndarray) -> np.ndarray:
+    """V with zeros at the end of every row, so that a row is whole vectors."""
+    n, K = V.shape
+    if K % LANES == 0 and V.flags.c_contiguous:
+        return V
+    out = aligned_zeros(n, -(-K // LANES) * LANES)
+    out[:, :K] = V
+    return out
 
 
 class _VectorType(types.Type):

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
+from bayesmf.data.designs import arrays_of
 from bayesmf.data.encoding import Encoding
 from bayesmf.data.features import Features
-from bayesmf.data.groups import Group, arrays_of
+from bayesmf.data.groups import Group
 from bayesmf.model.model import Model
 from bayesmf.streams import Array
 

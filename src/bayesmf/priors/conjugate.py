@@ -8,18 +8,24 @@ E2 as uncertain as rows are, draws them exactly (Macau; Simm and others, 2015).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from bayesmf import _threads
 from bayesmf._errors import ModelError
+from bayesmf.data.designs import times
 from bayesmf.data.groups import Group
 from bayesmf.kernels import fill as kinds
+from bayesmf.kernels.gradients import advance, turn
+from bayesmf.kernels.vectors import in_vectors
 from bayesmf.priors import distributions as dist
 from bayesmf.streams import Array, Stream
 
-TOLERANCE = 1e-6  # of a standard deviation of any combination of weights
+TOLERANCE = 1e-4  # of a standard deviation of any combination of weights
 _ROUNDING = 1e-14  # of the right-hand side: smaller residuals are rounding
 _MOST = 10_000  # steps
+_BLOCK = 4096  # features that one thread takes at a time
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -60,31 +66,41 @@ def solve(group: Group, ridge: float, right: Array) -> Array:
     standard deviations of the weights, since A is the precision matrix of a column.
     """
     assert group.squares is not None
-    scale = 1 / (group.squares + ridge)[:, None]  # a preconditioner: the diagonal of A
-    enough = np.maximum(TOLERANCE * np.sqrt(ridge), _ROUNDING * _lengths(right))
-    x, left = np.zeros_like(right), right.copy()
-    step = scale * left
-    size = _dots(left, step)
+    P, K = right.shape
+    scale = 1 / (group.squares + ridge)  # a preconditioner: the diagonal of A
+    left = in_vectors(right.copy())
+    x, step = np.zeros_like(left), scale[:, None] * left
+    lengths, size, squares = _dots(left, left), _dots(left, step), _dots(step, step)
+    enough = np.maximum(TOLERANCE**2 * ridge, _ROUNDING**2 * lengths)
     for _ in range(_MOST):
-        if (_lengths(left) <= enough).all():
-            return x
-        image = group.moments(group.design @ step) + ridge * step
-        with np.errstate(invalid="ignore", divide="ignore"):
-            along = np.where(size > 0, size / _dots(step, image), 0.0)
-            x += along * step
-            left -= along * image
-            scaled = scale * left
-            before, size = size, _dots(left, scaled)
-            step = scaled + np.where(before > 0, size / before, 0.0) * step
+        if (lengths <= enough).all():
+            return x[:, :K]
+        fitted = times(group.design, step)
+        along = _ratio(size, _dots(fitted, fitted) + ridge * squares)
+        before, image = size, in_vectors(group.moments(fitted))
+        lengths, size = _sums(advance, 2, P, along, ridge, scale, step, image, x, left)
+        (squares,) = _sums(turn, 1, P, _ratio(size, before), scale, left, step)
     raise ModelError(
         f"the weights of features {group.name!r} were not found in {_MOST} steps of conjugate "
         "gradients; leave out features that are almost the same, or use fewer."
     )
 
 
+def _sums(kernel: Any, n_sums: int, P: int, *arguments: Any) -> Array:
+    """What a kernel sums over all P features, in blocks, whose order never changes."""
+    found = np.zeros((-(-P // _BLOCK), n_sums, arguments[-1].shape[1]))
+    _threads.run(
+        lambda start, stop: kernel(start, stop, *arguments, found[start // _BLOCK]),
+        [*range(0, P, _BLOCK), P],
+        _threads.here(),
+    )
+    return found.sum(axis=0)
+
+
+def _ratio(x: Array, y: Array) -> Array:
+    """X / y, and zero where x is."""
+    return np.divide(x, y, out=np.zeros_like(x), where=x > 0)
+
+
 def _dots(x: Array, y: Array) -> Array:
     return np.einsum("pk,pk->k", x, y)
-
-
-def _lengths(x: Array) -> Array:
-    return np.sqrt(_dots(x, x))

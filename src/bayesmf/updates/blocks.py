@@ -14,7 +14,7 @@ from bayesmf.data.observed import View
 from bayesmf.data.shards import own_bounds
 from bayesmf.kernels.linalg import TILE, sum_gram
 from bayesmf.kernels.rows import gram_rows, row_workspace
-from bayesmf.kernels.vectors import LANES
+from bayesmf.kernels.vectors import LANES, in_vectors
 from bayesmf.streams import Array, Stream
 
 ROWS = 256  # whose Gram matrices one thread keeps at a time
@@ -32,19 +32,6 @@ def workspace(K: int) -> tuple[Array, ...]:
     if getattr(_local, "rank", None) != K:
         _local.rank, _local.arrays = K, row_workspace(K)
     return _local.arrays
-
-
-def in_vectors(V: Array) -> Array:
-    """V with zeros at the end of every row, so that a row is whole vectors."""
-    n, K = V.shape
-    if K % LANES == 0 and V.flags.c_contiguous:
-        return V
-    width = -(-K // LANES) * LANES
-    memory = np.zeros(n * width + LANES)
-    first = -memory.ctypes.data // memory.itemsize % LANES  # vectors lie in one cache line each
-    out = memory[first : first + n * width].reshape(n, width)
-    out[:, :K] = V
-    return out
 
 
 def missing_entries(view: View) -> tuple[Array, Array]:

@@ -10,8 +10,9 @@ from bayesmf.data.shards import own_bounds, share, total_counts
 from bayesmf.kernels.counts import split_counts, sum_factors
 from bayesmf.kernels.fill import GAMMA, fill_common
 from bayesmf.kernels.poisson import draw_count_rows
+from bayesmf.kernels.vectors import in_vectors
 from bayesmf.streams import Array, Stream
-from bayesmf.updates.blocks import blocks, in_vectors, windows
+from bayesmf.updates.blocks import blocks, windows
 
 _PARALLEL = 20_000  # draws below which a second thread costs more than it saves
 _STEPS = 1  # of Newton's method for a surrogate

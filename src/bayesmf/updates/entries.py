@@ -15,8 +15,9 @@ from bayesmf.data import shards
 from bayesmf.data.observed import ObservedMatrix, View
 from bayesmf.kernels.cells import scale_entries, take_entries
 from bayesmf.kernels.rows import fit_entries
+from bayesmf.kernels.vectors import in_vectors
 from bayesmf.streams import Array
-from bayesmf.updates.blocks import blocks, in_vectors
+from bayesmf.updates.blocks import blocks
 
 
 def fitted(view: View, U: Array, V: Array, threads: int) -> Array:

@@ -22,6 +22,7 @@ from bayesmf.data.shards import share
 from bayesmf.kernels.entries import draw_entries_dense, draw_entries_sparse, width
 from bayesmf.kernels.nonnegative import draw_nonnegative_rows
 from bayesmf.kernels.rows import draw_rows, squared_errors
+from bayesmf.kernels.vectors import in_vectors
 from bayesmf.streams import Array, Stream
 from bayesmf.updates.blocks import (
     ROWS,
@@ -29,7 +30,6 @@ from bayesmf.updates.blocks import (
     Noise,
     Roots,
     blocks,
-    in_vectors,
     row_passes,
     windows,
     workspace,
