@@ -815,23 +815,25 @@ def test_browser_shows_odd_data_quietly(browser, tmp_path, odd):
     assert browser.get_log("browser") == []
 
 
-def photograph(folder: Path) -> None:
-    """Make the pictures of the documentation: the whole page on a wide screen and on a phone."""
+def photograph(page: Path, folder: Path) -> None:
+    """Make pictures of a comparison's page: its first screen, and whether the noise fits."""
     from PIL import Image
 
     with tempfile.TemporaryDirectory() as place, chromium(Path(place)) as session:
-        for name, width in (("report-wide", 1280), ("report-phone", 390)):
-            resize(session, width)
-            visit(session, fake(hostile=False), Path(place))
-            resize(session, width, session.execute_script("return document.body.scrollHeight"))
-            session.execute_async_script(  # no window is so tall, so no section is the current one
-                "const [done] = arguments; setTimeout(() => { document.querySelectorAll('nav a')"
-                ".forEach((a) => a.removeAttribute('aria-current')); done(); }, 800)"
-            )
-            picture = Image.open(io.BytesIO(session.get_screenshot_as_png())).convert("RGB")
-            smaller = picture.quantize(256, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
-            smaller.save(folder / f"{name}.png", optimize=True)
+        resize(session, 1280)
+        session.get(page.resolve().as_uri())
+        resize(session, 1280, session.execute_script("return document.body.scrollHeight"))
+        box = session.find_element("id", "residuals").rect
+        top = int(box["y"])
+        whole = Image.open(io.BytesIO(session.get_screenshot_as_png())).convert("RGB")
+        crops = {"compare-first": (0, 0, 1280, 740), "compare-residuals": (
+            int(box["x"]) - 16, top, 1280, top + min(int(box["height"]), 950)
+        )}  # fmt: skip
+        for name, crop in crops.items():
+            part = whole.crop(crop)
+            part = part.resize((960, 960 * part.height // part.width), Image.Resampling.LANCZOS)
+            part.quantize(128, dither=Image.Dither.NONE).save(folder / f"{name}.png", optimize=True)
 
 
 if __name__ == "__main__":
-    photograph(Path(sys.argv[1]))
+    photograph(Path(sys.argv[1]), Path(sys.argv[2]))
