@@ -114,7 +114,8 @@ def _ties(found: Comparison, best: Standing) -> str:
         )
     if not found.ties:
         others = "the other" if len(models) == 2 else f"the {len(models) - 1} others"
-        far = ", or they fall far behind in log density" if found.by == "error" else ""
+        fall = "it falls" if len(models) == 2 else "they fall"
+        far = f", or {fall} far behind in log density" if found.by == "error" else ""
         return f"{near}By {what}, a paired test tells it from {others} on all folds{far}."
     said = f"{near}By {what}, a paired test does not tell it from {listed(found.ties)}"
     if found.by == "error":
