@@ -259,7 +259,7 @@ def test_two_processes_on_one_store_twenty_times(tmp_path):
 @pytest.mark.slow
 def test_forks_beside_running_chains_can_sample():
     script = Path(__file__).parent / "helpers" / "forks.py"
-    done = subprocess.run([sys.executable, str(script), "28"], capture_output=True, timeout=600)
+    done = subprocess.run([sys.executable, str(script), "60"], capture_output=True, timeout=1200)
     assert done.returncode == 0, done.stderr.decode()
 
 

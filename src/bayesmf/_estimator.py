@@ -27,6 +27,7 @@ from bayesmf._errors import (
 from bayesmf._files import write_arrays
 from bayesmf._results import Results
 from bayesmf.data import frames
+from bayesmf.data.cells import cell_arrays
 from bayesmf.data.errors import known_errors
 from bayesmf.data.inspection import inspect
 from bayesmf.data.observed import ObservedMatrix
@@ -251,7 +252,7 @@ class Factorisation(Results):
 
     def _fit(
         self, X: Any, errors: Any, weights: Any, lower: Any, upper: Any, until: str | None,
-        **known: Any,
+        held_out: Any = None, **known: Any,
     ) -> None:  # fmt: skip
         """Sample, and set what a fitted estimator has."""
         check(self.get_params(deep=False))
@@ -278,6 +279,7 @@ class Factorisation(Results):
         options: dict[str, Any] = {
             "chains": self.chains, "keep": needed(model.resolve(data, rank)), "n_jobs": self.n_jobs,
             "progress": self.progress, "store": self.store, "dask": self.dask,
+            "held_out": _as_seen(held_out, units, matrix),
         }  # fmt: skip
         posterior = sample(
             data, model, rank, draws=self.draws, burn_in=self.burn_in, thin=self.thin,
@@ -373,6 +375,21 @@ class Factorisation(Results):
         self._set(posterior, self._matrix, self.units_)
         self._warn()
         return self
+
+
+def _as_seen(held_out: Any, units: Units, X: ObservedMatrix) -> Any:
+    """Entries that were left out as the model would see them."""
+    if held_out is None:
+        return None
+    try:
+        rows, cols, values = held_out
+        values = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise DataError("held_out: give three arrays, (rows, cols, values).") from None
+    cells = cell_arrays((rows, cols), X.shape)
+    if values.shape != cells[0].shape:
+        raise DataError(f"held_out: there must be a number for each of {cells[0].size} cells.")
+    return *cells, units.forward(values, cells)
 
 
 def _precision(X: ObservedMatrix, units: Units) -> str:

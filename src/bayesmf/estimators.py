@@ -119,7 +119,7 @@ class BayesianMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Factorisatio
         self, X: Any, y: Any = None, *, errors: Any = None, weights: Any = None,
         lower: Any = None, upper: Any = None, until: str | None = None,
         row_features: Any = None, col_features: Any = None, row_kernel: Any = None,
-        col_kernel: Any = None, pattern: str | None = None,
+        col_kernel: Any = None, pattern: str | None = None, held_out: Any = None,
     ) -> BayesianMF:  # fmt: skip
         """Sample from the posterior of a matrix; y is ignored.
 
@@ -146,9 +146,12 @@ class BayesianMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Factorisatio
             Similarities of rows, or of columns, to each other: (I, I) and (J, J).
         pattern
             "rows", "cols" or "both" makes features of which entries are observed.
+        held_out
+            Entries that were left out of X, three arrays (rows, cols, values): with ``progress``
+            the bar tells the error of their predictions so far, in the units of the model.
         """
         self._fit(
-            X, errors, weights, lower, upper, until, row_features=row_features,
+            X, errors, weights, lower, upper, until, held_out, row_features=row_features,
             col_features=col_features, row_kernel=row_kernel, col_kernel=col_kernel,
             pattern=pattern,
         )  # fmt: skip

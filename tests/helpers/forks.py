@@ -1,4 +1,7 @@
-"""Fork while other threads sample and compile; exits with 1 if a child that samples hangs."""
+"""Fork while other threads sample and compile; exits with 1 if a child that samples hangs.
+
+How many forks is the first argument; how many of them hung is printed.
+"""
 
 import os
 import sys
@@ -48,4 +51,5 @@ if __name__ == "__main__":
     stop.set()
     for thread in threads:
         thread.join()
+    print(f"{len(ends)} forks, {ends.count(False)} hangs")
     sys.exit(not all(ends))

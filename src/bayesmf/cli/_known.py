@@ -46,6 +46,36 @@ def limits(X: ObservedMatrix, asked: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def entries(text: str) -> float | str:
+    """A type of options: a share of the entries, or the name of a file with some."""
+    number = limit(text)
+    if isinstance(number, float) and not 0 < number < 1:
+        raise argparse.ArgumentTypeError(f"must be a share between 0 and 1, or a file, not {text}")
+    return number
+
+
+def without_held_out(
+    X: ObservedMatrix, asked: dict[str, Any]
+) -> tuple[ObservedMatrix, tuple[Array, Array, Array] | None]:
+    """The matrix without the entries that were held out, and these."""
+    import numpy as np
+
+    from bayesmf.splits import holdout
+
+    wanted = asked.get("held_out")
+    if wanted is None:
+        return X, None
+    if not isinstance(wanted, str):
+        return holdout(X, wanted, asked["seed"])
+    test = _aligned(_beside(wanted, asked), X, wanted).triples()
+    rows, cols, _ = X.triples()
+    width = X.shape[1]
+    kept = ~np.isin(rows * width + cols, test[0] * width + test[1])
+    if not kept.any():
+        raise DataError(f"--held-out {wanted} has all entries of the data; leave some to fit.")
+    return X.take(kept), test
+
+
 def _limits_of(X: ObservedMatrix, path: str, asked: dict[str, Any]) -> Array:
     import numpy as np
 

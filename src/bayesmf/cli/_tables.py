@@ -135,6 +135,39 @@ def write_long(
             writer.writerow([cell(value) for value in row])
 
 
+def write_parquet(
+    path: Path, X: ObservedMatrix, blocks: Iterable[Any], ends: tuple[Array, Array] | None
+) -> Array:
+    """A row for each cell out of blocks of predictions; returns means of the observed cells."""
+    import numpy as np
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    names = [
+        pa.array(np.arange(n) if labels is None else [str(label) for label in labels])
+        for n, labels in zip(X.shape, (X.row_labels, X.col_labels), strict=True)
+    ]
+    kinds = {"row": names[0].type, "column": names[1].type}
+    numbers = dict.fromkeys(("observed", "mean", "sd", "lower", "upper"), pa.float64())
+    schema = pa.schema({**kinds, **numbers})
+    rows, cols, values = X.triples()
+    places, means = rows * X.shape[1] + cols, np.empty(X.n_observed)
+    with parquet.ParquetWriter(path, schema) as file:
+        for (i, j), mean, sd, (low, high) in blocks:
+            cells = i * X.shape[1] + j
+            at = slice(*np.searchsorted(places, (cells[0], cells[-1] + 1)))
+            own = np.searchsorted(cells, places[at])
+            seen, means[at] = np.full(cells.size, np.nan), mean[own]
+            seen[own] = values[at]
+            if ends is not None:
+                mean, low, high = (np.clip(x, ends[0][j], ends[1][j]) for x in (mean, low, high))
+            columns = [names[0].take(pa.array(i)), names[1].take(pa.array(j))]
+            columns.append(pa.array(seen, from_pandas=True))
+            columns += [pa.array(x) for x in (mean, sd, low, high)]
+            file.write_table(pa.table(columns, schema=schema))
+    return means
+
+
 def check_excel(X: ObservedMatrix) -> None:
     """Refuse to promise an Excel file that cannot be written."""
     try:

@@ -18,22 +18,21 @@ from typing import TYPE_CHECKING, Any
 
 from bayesmf._errors import ConvergenceWarning, DataError, DataWarning, ModelError, nearest
 from bayesmf._files import replacing_folder, restore, sealed, writing
-from bayesmf.cli import _features, _found, _known, _reading, _tables
+from bayesmf.cli import _features, _found, _known, _output, _reading
 from bayesmf.cli._tools import command, positive
 
 if TYPE_CHECKING:
-    from bayesmf.data.observed import Array, ObservedMatrix
+    from bayesmf.data.observed import ObservedMatrix
     from bayesmf.estimators import BayesianMF
     from bayesmf.posterior.diagnostics import Summary
 
 FILES = (
     "completed.csv", "std.csv", "lower.csv", "upper.csv", "filled.csv", "posterior.nc", "run.json",
 )  # fmt: skip
-_PLAIN = "posterior.npz"  # where NetCDF files cannot be written
 # In order, all that may be there.
 _WRITTEN = (
     *FILES[:4], *_found.NOISE_FILES.values(), *_features.FILES.values(), FILES[4],
-    "completed.xlsx", FILES[5], _PLAIN, FILES[6],
+    "completed.xlsx", _output.CELLS, FILES[5], _output.PLAIN, FILES[6],
 )  # fmt: skip
 _EXAMPLES = f"""\
 Examples:
@@ -47,6 +46,7 @@ Examples:
   bayesmf fit export.xlsx --sheet Results --skip 2 --drop sex,Total --missing=-999
   bayesmf fit grades.xlsx --clip 1,6 --mark '*'
   bayesmf fit ic50.csv --row-features mutations.csv --col-features fingerprints.csv
+  bayesmf fit ratings.npz --single --held-out 0.05 --format parquet
 
 The first letter of a model is its likelihood: G normal noise, T Student-t (outliers), O ordered
 categories, P and N counts, B zeros and ones; bayesmf models lists which go with which priors.
@@ -63,6 +63,8 @@ bayesmf[arviz]) and run.json (how it was made). Tables are written as the data w
 separators, decimal marks; columns of text that were left out by --drop are in completed.csv again,
 in their places. Predictions are of what would be reported, never beyond a limit. A quote
 is put before labels that a spreadsheet would take for a formula.
+With --format parquet there is one file cells.parquet in place of completed, std, lower, upper and
+filled: row, column, the observed value if there is one, mean, sd, lower and upper of every cell.
 
 {_reading.ABOUT}"""
 
@@ -160,6 +162,12 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "--set": {"type": _setting, "action": "append", "default": [], "metavar": "NAME=VALUE", "help":
         "a hyperparameter, such as lambda=0.1; may be repeated"},
     "--level": {"type": _share, "default": 0.9, "help": "of the intervals (default: 0.9)"},
+    "--held-out": {"type": _known.entries, "metavar": "X", "help":
+        "entries to predict but not to fit: a share of them, such as 0.1, or a file like DATA with "
+        "some; the bar tells their error while the chains run, and run.json in the end"},
+    "--format": {"choices": ("csv", "parquet"), "default": "csv", "help":
+        "parquet: one long file, cells.parquet, with a row for each cell, written some rows at a "
+        "time, instead of wide tables; needs bayesmf[parquet] (default: csv)"},
     "--clip": {"type": _clip, "metavar": "LOW,HIGH", "help":
         "keep values and intervals between these, of which one may be empty as in 0, or inside "
         "what was observed of each column: observed"},
@@ -202,20 +210,22 @@ def _fit(options: argparse.Namespace) -> int:
     changes = _changes(options)
     begin = time.perf_counter()
     X, limits = _reading.read(options.data, vars(options))
-    options.excel = suffix_of(options.data) in EXCEL if options.excel is None else options.excel
-    if options.excel:
-        _tables.check_excel(X)
+    if options.excel is None:
+        options.excel = options.format == "csv" and suffix_of(options.data) in EXCEL
+    _output.check_format(options, X)
     known = {**limits, **_features.read(vars(options))}
+    X, test = _known.without_held_out(X, vars(options))
     with writing(options.output), replacing_folder(target) as folder:
-        estimator = _sample(options, X, changes, known)
-        means, left_out = _write_tables(folder, X, estimator, options)
-        _write_noise(folder, X, estimator, options.level)
+        estimator = _sample(options, X, changes, known, test)
+        means, left_out = _output.write_cells(folder, X, estimator, options)
+        _output.write_noise(folder, X, estimator, options.level)
         _features.write(folder, estimator)
         record = _record(options, X, estimator, changes)
         record["fit_mse"] = float(((means - X.rows.values) ** 2).mean())
         seen = (estimator.units_.forward(x, X.triples()[:2]) for x in (means, X.rows.values))
         record["fit_in_scales"] = float(((next(seen) - next(seen)) ** 2).mean() ** 0.5)
-        record["notes"] += [*left_out, *_save(folder, estimator)]
+        record["held_out_errors"] = _output.held_out_errors(estimator, test, options.level)
+        record["notes"] += [*left_out, *_output.save(folder, estimator)]
         names = (name for name in _WRITTEN[:-1] if (folder / name).exists())
         record["files"] = [*names, "run.json"]
         record["seconds"]["all"] = time.perf_counter() - begin
@@ -259,8 +269,9 @@ def _model(options: argparse.Namespace) -> str:
 
 
 def _sample(
-    options: argparse.Namespace, X: ObservedMatrix, changes: dict[str, Any], known: dict[str, Any]
-) -> BayesianMF:
+    options: argparse.Namespace, X: ObservedMatrix, changes: dict[str, Any], known: dict[str, Any],
+    test: Any,
+) -> BayesianMF:  # fmt: skip
     from bayesmf.estimators import BayesianMF
 
     loud = not (options.quiet or options.json)
@@ -275,7 +286,12 @@ def _sample(
         for kind in (ConvergenceWarning, DataWarning):  # verdict and notes are printed anyway
             warnings.simplefilter("ignore", kind)
         try:
-            return estimator.fit(X, until=options.until, **known)
+            seen = (
+                None
+                if next(iter(estimator._models((None, None)).values())).likelihood.latent
+                else test
+            )
+            return estimator.fit(X, until=options.until, held_out=seen, **known)
         except MemoryError:
             size = f"{options.data} with {X.shape[0]} x {X.shape[1]} cells"
             raise DataError(f"{size} does not fit into memory; fit a part of it.") from None
@@ -300,65 +316,6 @@ def check_target(target: Path, shown: str, force: bool) -> None:
         )
 
 
-def _write_tables(
-    folder: Path, X: ObservedMatrix, estimator: BayesianMF, options: argparse.Namespace
-) -> tuple[Array, list[str]]:
-    """Write the tables; returns predictions at the observed cells, and what was left out."""
-    import numpy as np
-
-    from bayesmf.data.ranges import clip_ends
-    from bayesmf.posterior.filled import filled
-
-    tail = (1 - options.level) / 2
-    mean, std, (lower, upper) = estimator.predict(return_std=True, quantiles=[tail, 1 - tail])
-    ends = clip_ends(options.clip, X)
-    gaps = filled(X, mean, std, (lower, upper), ends)
-    means = mean[X.triples()[:2]]
-    if ends is not None:
-        mean, lower, upper = (np.clip(table, *ends) for table in (mean, lower, upper))
-    tables = {"completed": mean, "std": std, "lower": lower, "upper": upper}
-    for name, table in tables.items():
-        shown = _tables.shown(X) if name == "completed" else None
-        mark = options.mark if name == "completed" else ""
-        _tables.write_wide(folder / f"{name}.csv", X, table, shown, mark)
-    notes = []
-    if gaps.row.size <= _tables.LONGEST:
-        _tables.write_long(
-            folder / "filled.csv", X, gaps._fields, (column.tolist() for column in gaps)
-        )
-    else:
-        notes.append(f"filled.csv was left out: it would have {gaps.row.size} lines.")
-    if options.excel:
-        _tables.write_excel(folder / "completed.xlsx", X, tables, gaps)
-    return means, notes
-
-
-def _write_noise(folder: Path, X: ObservedMatrix, estimator: BayesianMF, level: float) -> None:
-    """The noise of every row and column, where they have their own."""
-    if not estimator.posterior_.model.likelihood.has_noise:
-        return
-    noise = estimator.noise_sd(level)
-    for interval, labels, name in zip(
-        (noise.rows, noise.cols), X.names(), _found.NOISE_FILES.values(), strict=True
-    ):
-        if interval is not None:
-            columns = [labels, *(numbers.tolist() for numbers in interval)]
-            _tables.write_long(folder / name, X, ["label", *interval._fields], columns)
-
-
-def _save(folder: Path, estimator: BayesianMF) -> list[str]:
-    """Write all draws; returns what there is to say about that."""
-    name = FILES[5]
-    try:
-        estimator.posterior_.save(folder / name)
-    except ModelError:  # an optional package is absent
-        name = _PLAIN
-        estimator.posterior_.save(folder / name)
-    if not estimator.units_.changed:
-        return []
-    return [f"{name} has the units of the model, not those of the data."]
-
-
 def _record(
     options: argparse.Namespace, X: ObservedMatrix, estimator: BayesianMF, changes: dict[str, Any]
 ) -> dict[str, Any]:
@@ -369,8 +326,8 @@ def _record(
     settings = posterior.settings
     likelihood = posterior.model.likelihood
     asked = (
-        "seed", "biases", "noise", "transform", "until", "level", "clip", "output",
-        *_reading.NAMES, *_features.KINDS, "pattern",
+        "seed", "held_out", "format", "biases", "noise", "transform", "until", "level", "clip",
+        "output", *_reading.NAMES, *_features.KINDS, "pattern",
     )  # fmt: skip
     units = estimator.units_
     record = {
@@ -443,6 +400,11 @@ def _summary(record: dict[str, Any]) -> Iterator[str]:
         f"draws, seed {record['seed']}, {record['seconds']['all']:.1f} s."
     )
     yield from _found.words(record)
+    if found := record["held_out_errors"]:
+        yield (
+            f"Held out: {found['entries']} entries, mean squared error {found['mse']:.4g} (their "
+            f"variance is {found['variance']:.4g}); {found['covered']:.0%} lie in their intervals."
+        )
     yield " ".join(_verdict(record))
     yield from (f"Note: {note}" for note in record["notes"])
     yield (

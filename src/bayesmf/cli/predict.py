@@ -8,7 +8,7 @@ from typing import Any
 
 from bayesmf._errors import DataError
 from bayesmf._files import replacing_folder, restore, sealed, write_json, writing
-from bayesmf.cli import _features, _reading, _tables
+from bayesmf.cli import _features, _known, _reading, _tables
 from bayesmf.cli._tools import command
 
 _EXAMPLES = """\
@@ -88,7 +88,7 @@ def _fitted(folder: Path, options: argparse.Namespace) -> tuple[Any, dict[str, A
     if record["kind"] != "fit":
         raise DataError(f"{folder} is not the folder of a fit.")
     data = options.data or record["data"]
-    X, _ = _reading.read(data, record)
+    X, _ = _known.without_held_out(_reading.read(data, record)[0], record)
     if X.fingerprint() != record["fingerprint"]:
         raise DataError(f"The data in {data} are not those of the run in {folder}; give --data.")
     posterior = load_posterior(folder)

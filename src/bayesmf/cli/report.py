@@ -9,7 +9,7 @@ from typing import Any
 
 from bayesmf._errors import DataError
 from bayesmf._files import unsealed
-from bayesmf.cli import _features, _reading
+from bayesmf.cli import _features, _known, _reading
 from bayesmf.cli._tools import command
 
 # What of a record a page cannot do without.
@@ -40,6 +40,7 @@ def _report(options: argparse.Namespace) -> int:
     record = read_record(folder)
     data = options.data or record["data"]
     X, limits = _reading.read(data, record)
+    X, _ = _known.without_held_out(X, record)
     path = Path(options.output) if options.output else folder / "report.html"
     if record["kind"] == "fit":
         _of_fit(folder, record, X, path, Path(data).name)

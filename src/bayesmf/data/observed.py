@@ -40,6 +40,7 @@ from bayesmf.data.views import (
     doubles,
     lay_out,
     refilled,
+    total,
     transposed,
 )
 
@@ -227,12 +228,13 @@ class ObservedMatrix:
     @cached_property
     def mean(self) -> float:
         """Mean of the observed values."""
-        return float(self.rows.values.mean())
+        return float(np.divide(total(self.rows.stored), self.n_observed))
 
     @cached_property
     def variance(self) -> float:
         """Mean squared deviation of the observed values from their mean."""
-        return float(self.rows.values.var())
+        squares = total(self.rows.stored, lambda x: (x - self.mean) ** 2)
+        return float(np.divide(squares, self.n_observed))
 
     @cached_property
     def weights(self) -> tuple[FloatArray, FloatArray] | None:

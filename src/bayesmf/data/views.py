@@ -165,10 +165,21 @@ def narrowed(values: Array) -> tuple[npt.NDArray[np.float32], int | None]:
 
 
 def doubles(values: Array) -> Iterator[FloatArray]:
-    """Values as doubles: all at once if they are, otherwise many at a time."""
-    step = max(values.size, 1) if values.dtype == np.float64 else _BLOCK
-    for first in range(0, values.size, step):
-        yield values[first : first + step].astype(np.float64, copy=False)
+    """Values as doubles, many at a time."""
+    for first in range(0, values.size, _BLOCK):
+        yield values[first : first + _BLOCK].astype(np.float64, copy=False)
+
+
+def total(values: Array, function: Callable[[FloatArray], FloatArray] = np.asarray) -> float:
+    """Sum of a function of the values as doubles, without a copy of all.
+
+    Halves are added as NumPy would, so that the sum is that of ``function(values).sum()``.
+    """
+    if values.size <= _BLOCK:
+        return float(function(values.astype(np.float64, copy=False)).sum())
+    half = values.size // 2
+    half -= half % 8
+    return total(values[:half], function) + total(values[half:], function)
 
 
 def not_single(cell: str, value: float) -> DataError:

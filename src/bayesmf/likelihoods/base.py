@@ -16,6 +16,7 @@ import numpy as np
 from bayesmf._errors import DataError, ModelError
 from bayesmf.data.observed import ObservedMatrix, View
 from bayesmf.data.units import Units
+from bayesmf.data.views import doubles
 from bayesmf.kernels.cells import half_squares
 from bayesmf.likelihoods.laws import Law
 from bayesmf.priors import Prior
@@ -302,7 +303,8 @@ class Likelihood(ABC):
 
     def check(self, X: ObservedMatrix) -> None:
         """Refuse data that cannot come from the likelihood."""
-        bad = ~self.allowed(X.rows.values)
+        parts = [self.allowed(part) for part in doubles(X.rows.stored)]
+        bad = ~np.concatenate([np.empty(0, dtype=bool), *parts])
         if bad.any():
             raise DataError(X.complaint(bad, f"the {self.name} likelihood", self.needs))
         for given, takes, what, how in (

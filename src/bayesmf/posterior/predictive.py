@@ -100,7 +100,7 @@ class Predictive:
 
     def _blocks(self, cells: Cells | None, weights: Array | None = None) -> Iterator[Law]:
         """Laws of the cells, block by block, in order; weights are in the units of the data."""
-        D, (I, J) = len(self.U), self.shape  # noqa: E741
+        D = len(self.U)
         if weights is not None and self.units is not None and cells is not None:
             weights = weights * self.units.size(cells) ** 2
         if cells is not None:
@@ -110,13 +110,28 @@ class Predictive:
                 given = None if weights is None else weights[a : a + step]
                 yield self.law(self.means(some), some, given)
             return
+        for _, law in self._of_all():
+            yield law
+
+    def _of_all(self) -> Iterator[tuple[Cells, Law]]:
+        """All cells, block by block, in order, with their laws."""
+        D, (I, J) = len(self.U), self.shape  # noqa: E741
         most = max(1, _NUMBERS // max(D, _VALUES))  # quantiles take so many values of each cell
         step, width = max(1, most // J), min(J, most)
         for a, b in product(range(0, I, step), range(0, J, width)):  # a long row is cut
             means = self.U[:, a : a + step] @ self.V[:, b : b + width].transpose(0, 2, 1)
             n, m = means.shape[1:]
             places = np.repeat(np.arange(a, a + n), m), b + np.arange(n * m) % m
-            yield self.law(means.reshape(D, -1), places)
+            yield places, self.law(means.reshape(D, -1), places)
+
+    def in_blocks(self, levels: Sequence[float]) -> Iterator[tuple[Cells, Array, Array, Array]]:
+        """Cells, means, deviations and quantiles (levels, n) of the whole matrix, in blocks.
+
+        They are those of `quantities`, which holds them all.
+        """
+        std, quantiles = self._std(True), self._quantiles(levels, True)
+        for number, (cells, law) in enumerate(self._of_all()):
+            yield cells, self._mean(law, number), std(law, number), quantiles(law, number)
 
     def _by_block(self, cells: Cells | None, *functions: OfBlock) -> list[Array]:
         """Apply functions to all cells, in one pass over the blocks."""

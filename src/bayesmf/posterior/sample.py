@@ -25,7 +25,7 @@ from bayesmf.posterior.verdict import FINE
 from bayesmf.sampler.checkpoints import Folder, Memory, known_seed
 from bayesmf.sampler.cluster import check_cluster, sweeps_on
 from bayesmf.sampler.moments import Moments
-from bayesmf.sampler.run import ChainRun, Plan, Progress, run_chains
+from bayesmf.sampler.run import ChainRun, HeldOut, Plan, Progress, run_chains
 from bayesmf.sampler.start import check_init
 from bayesmf.sampler.state import Problem
 from bayesmf.streams import Array, RandomState, seed_words
@@ -54,6 +54,7 @@ def sample(
     init: str | Posterior = "data",
     scale_move: bool = True,
     cells: Any = None,
+    held_out: Any = None,
     keep: str | Iterable[str] = (),
     random_state: RandomState = None,
     n_jobs: int | None = None,
@@ -101,8 +102,11 @@ def sample(
         Whether sweeps include the exact move of the factors' scales.
     cells
         Two arrays (rows, cols): keep moments of these cells only, instead of the whole matrix,
-        which a large one needs. With a third array, or as a matrix of the shape of X, what these
-        cells hold, left out of X: progress then tells the error of their predictions so far.
+        which a large one needs. With a third array, or as a matrix of the shape of X, they are
+        ``held_out`` as well.
+    held_out
+        Entries that were left out of X, three arrays (rows, cols, values) or a matrix of the shape
+        of X: progress tells the error of their predictions so far.
     keep
         Variables whose draws to keep: "all", or names such as "U", "V", "relevance", "rows.eta".
     random_state
@@ -140,7 +144,11 @@ def sample(
     problem = Problem.of(
         X, model, n_components, scale_move=scale_move, threads=max(1, threads // workers)
     )
-    wanted, held_out = _cells(cells, problem)
+    wanted, known = _cells("cells", cells, problem)
+    if held_out is not None:
+        known = _cells("held_out", held_out, problem)[1]
+        if known is None:
+            raise DataError("held_out: give three arrays, (rows, cols, values).")
     starts = _starts(init, problem, chains)
     words = known_seed(store) if store is not None and random_state is None else None
     if isinstance(init, Posterior):
@@ -149,7 +157,7 @@ def sample(
     plan = Plan(
         problem, draws, burn_in, thin, init, starts, seed,
         wanted, _kept_names(problem, keep), chains, X.fingerprint(features=False),
-        held_out=held_out,
+        held_out=known,
     )  # fmt: skip
     shapes = plan.shapes()
     _check_memory(plan, store is None)
@@ -159,34 +167,41 @@ def sample(
         return _gather(plan, memory, run_chains(plan, memory, workers, progress))
 
 
-def _cells(cells: Any, problem: Problem) -> tuple[tuple[Array, Array] | None, Array | None]:
-    """The cells whose moments are kept, None for all, and what they hold, if that is known."""
+_WITHOUT = {"cells": "give (rows, cols)", "held_out": "leave it out"}
+
+
+def _cells(
+    name: str, cells: Any, problem: Problem
+) -> tuple[tuple[Array, Array] | None, HeldOut | None]:
+    """The cells that an argument names, None for all, and what they hold, if that is known."""
     if cells is None:
         return None, None
     if hasattr(cells, "shape") or isinstance(cells, ObservedMatrix):
         matrix = ObservedMatrix.of(cells)
         if matrix.shape != problem.X.shape:
-            raise DataError(f"cells: the shape {matrix.shape} is not that of X, {problem.X.shape}.")
+            raise DataError(
+                f"{name}: the shape {matrix.shape} is not that of X, {problem.X.shape}."
+            )
         cells = matrix.triples()
     if not hasattr(cells, "__len__") or len(cells) != 3:
         return cell_arrays(cells, problem.X.shape), None
     if problem.model.likelihood.latent:
         raise ModelError(
-            f"cells: values are for models whose U V^T is what cells hold, not for "
-            f"{problem.model.name}; give (rows, cols)."
+            f"{name}: values are for models whose U V^T is what cells hold, not for "
+            f"{problem.model.name}; {_WITHOUT[name]}."
         )
     where = cell_arrays(cells[:2], problem.X.shape)
-    values = _numbers(cells[2])
+    values = _numbers(name, cells[2])
     if values.shape != where[0].shape or not np.isfinite(values).all():
-        raise DataError(f"cells: there must be a number for each of the {where[0].size} cells.")
-    return where, values
+        raise DataError(f"{name}: there must be a number for each of the {where[0].size} cells.")
+    return where, (where, values)
 
 
-def _numbers(values: Any) -> Array:
+def _numbers(name: str, values: Any) -> Array:
     try:
         return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
-        raise DataError("cells: their values must be numbers.") from None
+        raise DataError(f"{name}: their values must be numbers.") from None
 
 
 def check_cells(shape: tuple[int, int], chains: int) -> None:

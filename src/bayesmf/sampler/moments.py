@@ -39,10 +39,13 @@ class Moments:
     def of(self, U: Array, V: Array) -> Array:
         """Predictions of the listed cells (n,) by one draw."""
         assert self.cells is not None
-        rows, cols = self.cells
-        values = np.empty(rows.size)
-        dots(0, rows.size, rows, cols, U, V, values)
-        return values
+        return products(U, V, self.cells)
+
+    def means(self, cells: tuple[Array, Array]) -> Array:
+        """Means (n,) of some cells of the whole matrix, or of the listed ones."""
+        if self.cells is not None:
+            return self.mean
+        return self.mean[cells[0] * self.shape[1] + cells[1]]
 
     def merge(self, other: Moments) -> None:
         """Take in another chain's draws."""
@@ -51,6 +54,14 @@ class Moments:
         self.mean += gap * (other.count / total)
         self.square += other.square + gap**2 * (self.count * other.count / total)
         self.count = total
+
+
+def products(U: Array, V: Array, cells: tuple[Array, Array]) -> Array:
+    """U V^T in cells (n,)."""
+    rows, cols = cells
+    values = np.empty(rows.size)
+    dots(0, rows.size, rows, cols, U, V, values)
+    return values
 
 
 def moments_of(

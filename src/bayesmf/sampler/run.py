@@ -16,7 +16,7 @@ from bayesmf import __version__, _threads
 from bayesmf._arguments import checked
 from bayesmf._errors import RangeError
 from bayesmf.sampler.checkpoints import Memory
-from bayesmf.sampler.moments import Moments
+from bayesmf.sampler.moments import Moments, products
 from bayesmf.sampler.start import initial_state
 from bayesmf.sampler.state import Problem, State
 from bayesmf.sampler.sweep import out_of_range, sweep
@@ -61,6 +61,9 @@ class Progress(NamedTuple):
     held_out_mse: float | None = None  # of the predictions so far, where `sample` knows the values
 
 
+HeldOut = tuple[tuple[Array, Array], Array]  # cells, and what they hold
+
+
 @dataclass(eq=False)
 class ChainRun:
     """What one chain has so far; all of it can be saved and loaded."""
@@ -79,13 +82,15 @@ class ChainRun:
         self.U_mean += (U - self.U_mean) / self.moments.count
         self.V_mean += (V - self.V_mean) / self.moments.count
 
-    def held_out_mse(self, values: Array | None) -> float | None:
+    def held_out_mse(self, held_out: HeldOut | None) -> float | None:
         """Mean squared error of the means of the cells; of one draw before there are any."""
-        if values is None or self.state is None:
+        if held_out is None or self.state is None:
             return None
-        means = self.moments.mean
-        if not self.moments.count:
-            means = self.moments.of(*self.state.predictors())
+        cells, values = held_out
+        if self.moments.count:
+            means = self.moments.means(cells)
+        else:
+            means = products(*self.state.predictors(), cells)
         return float(np.mean((means - values) ** 2))
 
     def to_arrays(self) -> dict[str, Array]:
@@ -125,7 +130,7 @@ class Plan(NamedTuple):
     chains: int
     fingerprint: str  # of the data as they were given
     step: Step = sweep
-    held_out: Array | None = None  # true values of the cells, for the progress alone
+    held_out: HeldOut | None = None  # entries that were left out, for the progress alone
 
     @property
     def sweeps(self) -> int:

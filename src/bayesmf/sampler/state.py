@@ -117,7 +117,7 @@ class Problem:
         X.check_entries()
         X = model.informed(X)
         X.check_range()
-        size = float(np.abs(X.rows.stored).max())
+        size = max(float(X.rows.stored.max()), -float(X.rows.stored.min()))
         if 0 < size < SMALLEST:
             raise DataError(
                 f"No entry lies beyond {size:g}, too small to compute with; multiply all values."
