@@ -192,4 +192,8 @@ def hpfrec_fit(
         begin = time.perf_counter()
         model.fit(frame)
         seconds = time.perf_counter() - begin
-    return model.Theta.astype(float), model.Beta.astype(float), seconds
+    factors = [  # it ends with the last row, or column, that has an entry
+        np.vstack([found.astype(float), np.zeros((size - len(found), rank))])
+        for found, size in zip((model.Theta, model.Beta), X.shape, strict=True)
+    ]
+    return *factors, seconds

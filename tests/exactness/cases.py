@@ -153,6 +153,16 @@ CASES = {
         Laplace(0.8),
         lambda K: joint.Plain(joint.own_ard(joint.exponential(None), 2, 3), joint.laplace(0.8)),
     ),
+    "Laplace, normal": custom(
+        Laplace(0.8), Normal(0.3), lambda K: joint.Plain(joint.laplace(0.8), joint.normal(0.3))
+    ),
+    "eta, Laplace": custom(
+        Laplace(InverseGaussian(2.0, 3.0)),
+        Laplace(0.8),
+        lambda K: joint.Plain(
+            joint.laplace_inverse_gaussian(2.0, 3.0, "scale"), joint.laplace(0.8)
+        ),
+    ),
     "one ARD, two families": custom(
         Exponential(ARD(2, 0.5)),
         Normal(ARD(2, 0.5), "entries"),

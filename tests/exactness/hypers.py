@@ -1,11 +1,11 @@
-"""Checks of hyper-variables, shared relevances, noise and scale moves."""
+"""Checks of hyper-variables, shared relevances, noise, scale moves and rotations."""
 
 from itertools import chain
 from unittest import mock
 
 import numpy as np
 
-from bayesmf.kernels import fill
+from bayesmf.kernels import fill, rotation
 from bayesmf.likelihoods.base import Fit
 from bayesmf.priors import (
     L21,
@@ -250,3 +250,66 @@ def check_scale(s: Setup) -> None:
     assert (orbit.calls > 0) == s.case.moves
     for name, value in state.variables().items():
         np.testing.assert_allclose(value, orbit.now.variables()[name], rtol=1e-12)
+
+
+# --- Rotations
+
+
+class Turn:
+    """Stands in for the draw of an angle: checks its density, and returns a fixed one."""
+
+    def __init__(self, s: Setup, state) -> None:
+        self.s, self.state, self.calls = s, state, 0
+
+    def joints(self, angle: float, k: int, m: int) -> np.ndarray:
+        """Both log joints after a rotation, the hyper-variables of all entries integrated out.
+
+        They are the joints less the density of the hyper-variables given the factors.
+        """
+        new, turn = self.state.copy(), np.eye(self.s.data.rank)
+        turn[np.ix_((k, m), (k, m))] = [
+            [np.cos(angle), -np.sin(angle)],
+            [np.sin(angle), np.cos(angle)],
+        ]
+        new.U[:], new.V[:] = new.U @ turn, new.V @ turn
+        sides = (self.s.problem.side(new, index) for index in (0, 1))
+        given = sum(
+            steps_of_side(side, getattr(new, group))
+            for side, group in zip(sides, GROUPS, strict=True)
+        )
+        return self.s.joints(new) - given
+
+    def __call__(self, stream, rows, cols, x, y, v, w) -> float:
+        def log_density(angle: float) -> float:
+            c, d = np.cos(angle), np.sin(angle)
+            density = rotation._log_density.py_func
+            return density(*rows, x, y, c, d) + density(*cols, v, w, c, d)
+
+        k, m = (
+            int(np.flatnonzero((column[:, None] == self.state.U).all(axis=0))[0])
+            for column in (x, y)
+        )
+        for angle in (-0.7, 0.2, 1.3):
+            change = log_density(angle) - log_density(0.0)
+            self.s.equal(self.joints(0.0, k, m), self.joints(angle, k, m), change)
+        self.calls += 1
+        return (0.3, -0.5)[self.calls % 2]
+
+
+def check_rotation(s: Setup) -> None:
+    """The density along the rotations of each pair; the product of the factors stays."""
+    state = s.state.copy()
+    turn = Turn(s, state)
+    with (
+        mock.patch.object(rotation, "_draw_angle", turn),
+        mock.patch.object(rotation, "_rotate", rotation._rotate.py_func),
+        mock.patch.object(sweep, "rotate_pairs", rotation.rotate_pairs.py_func),
+    ):
+        sweep.rotate_factors(s.problem, state, Stream(seed_words(0)))
+    priors = (s.model.rows, s.model.cols)
+    moves = all(prior.rotation_terms() is not None for prior in priors) and not all(
+        prior.rotation_invariant for prior in priors
+    )
+    assert turn.calls == (s.data.rank // 2 if moves else 0)
+    assert (turn.calls == 0) == np.array_equal(state.U, s.state.U)
+    np.testing.assert_allclose(state.U @ state.V.T, s.state.U @ s.state.V.T, rtol=1e-9, atol=1e-12)

@@ -20,6 +20,7 @@ from bayesmf.data.bounds import Bounds
 from bayesmf.data.features import Features
 from bayesmf.kernels import compile as compiling
 from bayesmf.model.biases import Biases
+from bayesmf.sampler import sweep as sweeping
 from bayesmf.sampler.sweep import move_scales, sweep
 from bayesmf.streams import Stream, seed_words
 from bayesmf.updates import blocks, counts, normal, volume
@@ -104,7 +105,7 @@ def rebuilt(module, line, wrong):
         broken = {"__name__": "broken"}
         exec(compile(source.replace(line, wrong), "broken", "exec"), broken)
         for name, value in vars(module).items():
-            for updates in (blocks, counts, normal, volume):
+            for updates in (blocks, counts, normal, volume, sweeping):
                 if getattr(updates, name, None) is value and name in broken:
                     monkeypatch.setattr(updates, name, broken[name])
 
@@ -206,11 +207,11 @@ class Joint:
         states = [self.prior_state(number) for number in range(draws)]
         return [(state, self.draw_data(state)) for state in states]
 
-    def moved(self, pairs):
-        """The same draws after a scale move of each."""
+    def moved(self, pairs, move):
+        """The same draws after a move of each, which the data do not see."""
         after = [(state.copy(), data) for state, data in pairs]
         for state, _ in after:
-            move_scales(self.problem, state, Stream(state.seed, state.chain, state.sweep + 1))
+            move(self.problem, state, Stream(state.seed, state.chain, state.sweep + 1))
         return after
 
     def successive(self, chains, length, first):
@@ -331,13 +332,16 @@ def geweke(name, mask, scale_move, chains, length, family_error, seed=0):
     return Comparison(names, _scores(gap, variance), limit)
 
 
-def geweke_move(name, mask, draws, family_error, seed=0):
-    """Compare joint draws with themselves after a scale move, which has to keep their law."""
+def geweke_move(name, mask, draws, family_error, seed=0, move=move_scales, left=("variance",)):
+    """Compare joint draws with themselves after a move, which has to keep their law.
+
+    Hyper-variables that are left behind are redrawn before their use.
+    """
     joint = Joint(name, mask, True, seed)
     pairs = joint.marginal(draws)
-    before, after = _records(pairs), _records(joint.moved(pairs))
-    for side in ("rows", "cols"):  # mixing variances stay behind: they are redrawn before their use
-        before.pop(f"{side}.variance", None), after.pop(f"{side}.variance", None)
+    before, after = _records(pairs), _records(joint.moved(pairs, move))
+    for variable in (f"{side}.{name}" for side in ("rows", "cols") for name in left):
+        before.pop(variable, None), after.pop(variable, None)
     names, start = features(before, before)
     change = features(after, before)[1] - start
     scores = _scores(change.mean(axis=0), change.var(axis=0, ddof=1) / draws)

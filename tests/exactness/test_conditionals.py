@@ -12,7 +12,7 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from bayesmf.kernels import counts, entries, nonnegative, volume
+from bayesmf.kernels import counts, entries, nonnegative, rotation, volume
 from bayesmf.likelihoods import (
     BernoulliPoisson,
     Censored,
@@ -53,6 +53,7 @@ from bayesmf.sampler.state import Problem
 from bayesmf.updates import counts as count_updates
 from bayesmf.updates import moments
 from bayesmf.updates import volume as volume_updates
+from bayesmf.updates.terms import RotationTerms
 from tests.exactness.added import ADDED
 from tests.exactness.cases import (
     CASES,
@@ -68,7 +69,14 @@ from tests.exactness.cases import (
     slanted,
 )
 from tests.exactness.factors import check_factors, check_kernels, check_split
-from tests.exactness.hypers import check_biases, check_hyper, check_noise, check_scale, check_shared
+from tests.exactness.hypers import (
+    check_biases,
+    check_hyper,
+    check_noise,
+    check_rotation,
+    check_scale,
+    check_shared,
+)
 from tests.exactness.owns import check_own
 from tests.exactness.ratios import TOLERANCE, Setup
 
@@ -79,6 +87,7 @@ CHECKS = {
     "shared": check_shared,
     "noise": check_noise,
     "scale": check_scale,
+    "rotation": check_rotation,
     "biases": check_biases,
     "split": check_split,
     "own": check_own,
@@ -105,7 +114,7 @@ def judge(verdict, name: str, runs: list[tuple[str, Case, Data]]) -> None:
 def test_conditionals(name, data, verdict):
     case = CASES[name]
     last = "split" if isinstance(case.model.likelihood, Poisson) else "kernels"
-    checks = ("factors", "hyper", "shared", "noise", "scale", "biases", last)
+    checks = ("factors", "hyper", "shared", "noise", "scale", "rotation", "biases", last)
     judge(verdict, name, [(check, case, data) for check in checks])
 
 
@@ -523,6 +532,17 @@ MUTATIONS = {
     "scale of Wishart: mean stays": Mutation(
         "scale", "GGGW", MultivariateNormal, "rescale",
         lambda new, prior, values, c: {**new, "mean": values["mean"]},
+    ),
+    "rotation of Laplace by half its rate": Mutation(
+        "rotation", "GLL", Laplace, "rotation_terms", fields(a=lambda t, *_: 0.5 * t.a)
+    ),
+    "rotation of GLLI with eta at its mean": Mutation(
+        "rotation", "GLLI", InverseGaussian, "rotation_terms",
+        lambda t, hyper: RotationTerms(rotation.LAPLACE, 1 / hyper.mean),
+    ),
+    "rotation of GLLI: shape counted twice": Mutation(
+        "rotation", "GLLI changed", InverseGaussian, "rotation_terms",
+        fields(b=lambda t, *_: 2 * t.b),
     ),
     "scale of GLLI rate: eta moves as c": Mutation(
         "scale", "GLLI rate", InverseGaussian, "rescale",

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from bayesmf import ObservedMatrix, Problem
-from bayesmf.kernels import counts, entries, nonnegative, rows
+from bayesmf.kernels import counts, entries, nonnegative, rotation, rows
 from bayesmf.likelihoods import Censored, Gaussian, Ordinal, base, student
 from bayesmf.likelihoods import counts as count_likelihoods
 from bayesmf.model import biases
@@ -55,12 +55,15 @@ INFORMED = [name for name, own in VARIATIONS.items() if own.informed]
 CASES += [(name, "dense", True) for name in VARIATIONS if name not in INFORMED[1:]]
 CASES += [(name, "sparse", False) for name in VARIATIONS if name not in INFORMED]
 MOVES = [name for name in PROPER if "-mean" not in name]
-QUICK_ERROR = FAMILY_ERROR / (len(CASES) + len(MOVES))
+ROTATED = ("GLL", "GLLI")
+ROTATION = {"move": sweep.rotate_factors, "left": ("variance", "eta")}
+QUICK_ERROR = FAMILY_ERROR / (len(CASES) + len(MOVES) + len(ROTATED))
 LONG_CASES = [(name, mask, move) for name in PROPER for mask in MASKS for move in (True, False)]
 LONG_CASES += [(name, mask, mask == "dense") for name in VARIATIONS for mask in MASKS]
 
 
 TEST, MOVE_TEST = "joint distribution", "joint distribution of scale moves"
+ROTATION_TEST = "joint distribution of rotations"
 
 
 @pytest.mark.seeds
@@ -76,6 +79,14 @@ def test_the_scale_move_keeps_the_joint_distribution(name, verdict):
     result = geweke_move(name, "complete", DRAWS, QUICK_ERROR)
     assert np.ptp(result.scores) > 0, "nothing has moved"
     judge(verdict, MOVE_TEST, name, result)
+
+
+@pytest.mark.seeds
+@pytest.mark.parametrize("name", ROTATED)
+def test_rotations_keep_the_joint_distribution(name, verdict):
+    result = geweke_move(name, "complete", DRAWS, QUICK_ERROR, **ROTATION)
+    assert np.ptp(result.scores) > 0, "nothing has moved"
+    judge(verdict, ROTATION_TEST, name, result)
 
 
 @pytest.mark.slow
@@ -355,6 +366,18 @@ WRONG_MOVES = {
     "GLLI hyper-variables stay": ("GLLI", patched(InverseGaussian, "rescale", stays)),
     "GLLI-rate hyper-variables stay": ("GLLI-rate", patched(InverseGaussian, "rescale", stays)),
 }
+WRONG_ROTATIONS = {
+    "the rows' density left out": ("GLL", rebuilt(
+        rotation, "_log_density(rows[0], rows[1], rows[2], x, y, c, d)",
+        "_log_density(rows[0], rows[1], rows[2], x, y, 1.0, 0.0)")),
+    "a slice that is too deep": ("GLL", rebuilt(
+        rotation, "level = -exponential(s)", "level = -6.0 * exponential(s)")),
+    "columns rotated the other way": ("GLL", rebuilt(
+        rotation, "_rotate(V, k, m, v, w, math.cos(angle), math.sin(angle))",
+        "_rotate(V, k, m, v, w, math.cos(angle), -math.sin(angle))")),
+    "half of the rate": ("GLL", patched(
+        Laplace, "rotation_terms", lambda right, self: right(self)._replace(a=0.3 / self.scale))),
+}
 # fmt: on
 SMALL_EFFECTS = {
     "one observation too many",
@@ -388,3 +411,12 @@ def test_a_wrong_scale_move_is_rejected(mutation, monkeypatch, verdict):
     apply(monkeypatch)
     result = geweke_move(name, "complete", DRAWS, QUICK_ERROR)
     verdict.rejects(MOVE_TEST, mutation, result.rejected, str(result))
+
+
+@pytest.mark.parametrize("mutation", WRONG_ROTATIONS)
+def test_a_wrong_rotation_is_rejected(mutation, monkeypatch, verdict):
+    name, apply = WRONG_ROTATIONS[mutation]
+    apply(monkeypatch)
+    move = {**ROTATION, "move": sweep.rotate_factors}
+    result = geweke_move(name, "complete", DRAWS, QUICK_ERROR, **move)
+    verdict.rejects(ROTATION_TEST, mutation, result.rejected, str(result))

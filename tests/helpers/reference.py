@@ -8,6 +8,7 @@ residuals from scratch for every entry, dense factorisations, cofactors. Shapes 
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import kv
 
 from bayesmf.kernels import random, special
 from bayesmf.likelihoods import Poisson
@@ -125,6 +126,7 @@ def sweep(problem, state):
 
     if problem.scale_move:
         move_scales(problem.model.name, rows, cols, stream)
+        rotate(rows, cols, stream)
     parts = split_counts(R, rows.X, cols.X, stream.key()) if counts else None
     for number, (side, other) in enumerate(((rows, cols), (cols, rows))):
         draw_hyper(side, stream)
@@ -482,6 +484,58 @@ def rescale(side, k, c):
     elif isinstance(prior, TruncatedNormal) and isinstance(prior.precision, TruncatedNormalHyper):
         own["mean"][:, k] *= c
         own["precision"][:, k] /= c**2
+
+
+# Rotations of pairs of factors
+
+
+def log_law(prior):
+    """Log density of an entry, its own hyper-variables integrated out; None: there is no move."""
+    if isinstance(prior, Normal) and not isinstance(prior.precision, ARD):
+        return np.zeros_like
+    if not isinstance(prior, Laplace):
+        return None
+    hyper = prior.scale
+    if not isinstance(hyper, InverseGaussian):
+        return lambda x: -np.abs(x) / hyper
+    if hyper.reading == "rate":
+        return None
+
+    def mixed(x):
+        """The integral of eta^-5/2 exp(-(|x| + shape / 2) / eta - shape eta / (2 mean^2))."""
+        b, a = hyper.shape + 2 * np.abs(x), hyper.shape / hyper.mean**2
+        return np.log(kv(1.5, np.sqrt(a * b)) / b**0.75)
+
+    return mixed
+
+
+def rotate(u, v, stream):
+    """Every factor in one random pair, each pair by an angle from the slice about 0."""
+    laws = [log_law(side.prior) for side in (u, v)]
+    if None in laws or laws == [np.zeros_like] * 2:
+        return
+    key, order = stream.key(), list(range(u.K))
+    row = Row(key, 0)
+    for k in range(u.K - 1, 0, -1):
+        j = int(row.uniform() * (k + 1))
+        order[k], order[j] = order[j], order[k]
+    for number, (k, m) in enumerate(zip(order[::2], order[1::2], strict=False)):
+        row = Row(key, number + 1)
+
+        def turned(side, angle, pair=(k, m)):
+            turn = [[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]]
+            return side.X[:, pair] @ np.array(turn)
+
+        def density(angle, turned=turned):
+            return sum(law(turned(s, angle)).sum() for law, s in zip(laws, (u, v), strict=True))
+
+        high = np.pi / 2 * row.uniform()
+        low = high - np.pi / 2
+        level = density(0.0) + np.log(row.uniform())
+        while density(angle := low + (high - low) * row.uniform()) <= level:
+            low, high = (angle, high) if angle < 0 else (low, angle)
+        for side in (u, v):
+            side.X[:, (k, m)] = turned(side, angle)
 
 
 def of_c(p, a, b):

@@ -99,7 +99,8 @@ def sample(
         `Posterior` of the same model goes on where its chains ended, with their own seed: in all
         it is the longer run.
     scale_move
-        Whether sweeps include the exact move of the factors' scales.
+        Whether sweeps include the exact moves that data do not see: of the factors' scales, and
+        rotations of factors with Laplace priors.
     cells
         Two arrays (rows, cols): keep moments of these cells only, instead of the whole matrix,
         which a large one needs. With a third array, or as a matrix of the shape of X, they are

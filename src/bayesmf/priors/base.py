@@ -14,6 +14,7 @@ from bayesmf.updates.terms import (
     EntryTerms,
     GammaTerms,
     NonnegativeTerms,
+    RotationTerms,
     RowTerms,
     ScaleTerms,
     VolumeTerms,
@@ -144,6 +145,13 @@ class Prior:
     def rescale(self, values: Values, c: Array) -> Values:
         """Hyper-variables that move along when factor k is multiplied by c[k]."""
         return {}
+
+    def rotation_terms(self) -> RotationTerms | None:
+        """How the log density answers to a rotation of two factors; None if there is no such move.
+
+        Hyper-variables that it leaves out are those that `updates` draws given the factors alone.
+        """
+        return None
 
     def _own_relevance(self, stream: Stream, K: int, shared: Values) -> tuple[Values, Values]:
         """Own ARD variables from the prior, and all values with them."""

@@ -15,10 +15,11 @@ import numpy as np
 from scipy import special
 
 from bayesmf._errors import ModelError, positive
+from bayesmf.kernels import rotation
 from bayesmf.priors import distributions as dist
 from bayesmf.priors.distributions import Values, Variable
 from bayesmf.streams import Array, Stream
-from bayesmf.updates.terms import ScaleTerms, over_rows
+from bayesmf.updates.terms import RotationTerms, ScaleTerms, over_rows
 
 Steps: TypeAlias = Iterator[tuple[str, dist.Distribution]]
 
@@ -202,6 +203,12 @@ class InverseGaussian:
     def rescale(self, values: Values, c: Array) -> Values:
         """Eta after factor k has been multiplied by c[k]."""
         return {"eta": values["eta"] * (c if self.reading == "scale" else c**-2.0)}
+
+    def rotation_terms(self) -> RotationTerms | None:
+        """Eta integrated out, which has a closed form under "scale" alone."""
+        if self.reading == "rate":
+            return None
+        return RotationTerms(rotation.LAPLACE_INVERSE_GAUSSIAN, *self._ab)
 
 
 @dataclass(frozen=True)

@@ -10,13 +10,21 @@ import numpy as np
 
 from bayesmf._errors import ModelError, positive
 from bayesmf.data.features import Features
+from bayesmf.kernels import rotation
 from bayesmf.priors import distributions as dist
 from bayesmf.priors import regression
 from bayesmf.priors.base import Prior, Setting
 from bayesmf.priors.distributions import Values, Variable
 from bayesmf.priors.hyperpriors import ARD, InverseGaussian, NormalInverseWishart, Steps
 from bayesmf.streams import Array, Stream
-from bayesmf.updates.terms import EntryTerms, RowTerms, ScaleTerms, over_rows, per_factor
+from bayesmf.updates.terms import (
+    EntryTerms,
+    RotationTerms,
+    RowTerms,
+    ScaleTerms,
+    over_rows,
+    per_factor,
+)
 
 __all__ = ["Horseshoe", "Laplace", "MultivariateNormal", "Normal"]
 
@@ -99,6 +107,10 @@ class Normal(Prior):
     def scale_terms(self, U: Array, values: Values) -> ScaleTerms:
         rows = self.governed(U, values)
         return ScaleTerms.of(U.shape[1], len(rows), {2: values["precision"] * over_rows(rows**2)})
+
+    def rotation_terms(self) -> RotationTerms | None:
+        is_flat = self.rotation_invariant and self.features is None
+        return RotationTerms(rotation.FLAT) if is_flat else None
 
     def rescale(self, values: Values, c: Array) -> Values:
         return regression.rescale(self.features, values, c)
@@ -231,6 +243,11 @@ class Laplace(Prior):
 
     def rescale(self, values: Values, c: Array) -> Values:
         return self.scale.rescale(values, c) if isinstance(self.scale, InverseGaussian) else {}
+
+    def rotation_terms(self) -> RotationTerms | None:
+        if isinstance(self.scale, InverseGaussian):
+            return self.scale.rotation_terms()
+        return RotationTerms(rotation.LAPLACE, 1 / self.scale)
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,11 @@
 """One sweep: the page to read first.
 
-A sweep is: move the scales; working data of the likelihood, and before them those of its variables
-that are drawn without them; biases; rows' hyper-variables, rows' factors and what they were drawn
-without, the noise of the rows if they have their own; the same for the columns; what both sides
-share; the rest of the likelihood's variables. A chain repeats it, and a state holds all that the
-next sweep needs: saved and loaded, it goes on bit for bit as if it had never stopped.
+A sweep is: move scales, and rotate factors whose priors have axes; working data of the likelihood,
+and before them those of its variables that are drawn without them; biases; rows' hyper-variables,
+rows' factors and what they were drawn without, the noise of the rows if they have their own; the
+same for the columns; what both sides share; the rest of the likelihood's variables. A chain repeats
+it, and a state holds all that the next sweep needs: saved and loaded, it goes on bit for bit as if
+it had never stopped.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import numpy as np
 from bayesmf import _threads
 from bayesmf._errors import ModelError, RangeError
 from bayesmf.kernels.fill import fill_log_scales
+from bayesmf.kernels.rotation import FLAT, rotate_pairs
 from bayesmf.likelihoods.base import Fit
 from bayesmf.model.biases import level, without
 from bayesmf.model.model import joint_scale_terms
@@ -30,6 +32,7 @@ def sweep(problem: Problem, state: State) -> State:
     with _threads.one_blas_thread(problem.threads):
         if problem.scale_move and state.sweep > 1:  # a mere starting point has no scale to move
             move_scales(problem, state, stream)
+            rotate_factors(problem, state, stream)
         likelihood, beside = problem.model.likelihood, level(state.biases)
         fit = Fit(problem.X, state.U, state.V, problem.threads, beside=beside)
         likelihood.refresh(fit, state.noise, stream, state.sweep)
@@ -64,6 +67,17 @@ def move_scales(problem: Problem, state: State, stream: Stream) -> None:
     for side, own, factor in ((rows, state.rows, c), (cols, state.cols, 1 / c)):
         side.U[:] *= factor
         own.update(side.prior.rescale(own, factor))
+
+
+def rotate_factors(problem: Problem, state: State, stream: Stream) -> None:
+    """Exact move of factors, two by two, along a rotation, which the likelihood does not see.
+
+    Hyper-variables of entries are integrated out: both sides draw theirs anew before their use.
+    """
+    rows, cols = problem.model.rows.rotation_terms(), problem.model.cols.rotation_terms()
+    if rows is None or cols is None or rows.law == cols.law == FLAT:
+        return
+    rotate_pairs(stream.key(), tuple(rows), tuple(cols), state.U, state.V)
 
 
 def update_hyper(

@@ -83,6 +83,17 @@ class ScaleTerms(NamedTuple):
             return cls(np.full(K, float(exponent)), np.log(table), **more)
 
 
+class RotationTerms(NamedTuple):
+    """The law of an entry, its own hyper-variables integrated out, to which a rotation turns it.
+
+    ``law`` is one of `bayesmf.kernels.rotation`, which says what ``a`` and ``b`` are.
+    """
+
+    law: int
+    a: float = 0.0
+    b: float = 0.0
+
+
 def checked(terms: Any, n: int, K: int, prior: object) -> Any:
     """Terms that kernels can read: of a known kind, floats, one row for all or one per row."""
     shapes = _SHAPES.get(type(terms))
