@@ -43,7 +43,7 @@ def spd(rng: np.random.Generator, K: int) -> np.ndarray:
 
 def kept(X: ObservedMatrix) -> ObservedMatrix:
     """The same with values of its own, which no later sweep overwrites."""
-    rows, cols = (replace(view, values=view.values.copy()) for view in (X.rows, X.cols))
+    rows, cols = (replace(view, stored=view.values.copy()) for view in (X.rows, X.cols))
     return replace(X, rows=rows, cols=cols)
 
 

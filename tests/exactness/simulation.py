@@ -127,8 +127,8 @@ MASKS = {
 def with_values(X, values):
     """The matrix with the same cells and new values, given in row order."""
     order = np.argsort(X.rows.indices, kind="stable")
-    rows = replace(X.rows, values=values, filled=_filled(X.rows, values))
-    cols = replace(X.cols, values=values[order], filled=_filled(X.cols, values[order]))
+    rows = replace(X.rows, stored=values, filled=_filled(X.rows, values))
+    cols = replace(X.cols, stored=values[order], filled=_filled(X.cols, values[order]))
     return replace(X, rows=rows, cols=cols)
 
 

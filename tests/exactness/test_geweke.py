@@ -191,7 +191,7 @@ def stale_latents(monkeypatch):
         found = right(problem, state, axis, *data)
         if axis or not data:
             return found
-        now = replace(found.view, values=found.view.values.copy())
+        now = replace(found.view, stored=found.view.values.copy())
         view, last[state.chain] = last.get(state.chain, now), now
         return found._replace(view=view)
 
