@@ -163,6 +163,28 @@ def test_chains_that_take_turns_do_not_wait_for_each_other():
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_fork_beside_a_property_that_is_being_worked_out():
+    code = (
+        "import os, threading\n"
+        "from bayesmf._cached import cached_property\n"
+        "begun, may_end = threading.Event(), threading.Event()\n"
+        "class Slow:\n"
+        "    def __init__(self, wait): self.wait = wait\n"
+        "    @cached_property\n"
+        "    def value(self):\n"
+        "        if self.wait: begun.set(); may_end.wait()\n"
+        "        return 1\n"
+        "thread = threading.Thread(target=lambda: Slow(True).value)\n"
+        "thread.start(); begun.wait()\n"
+        "child = os.fork()\n"
+        "if child == 0: os._exit(0 if Slow(False).value == 1 else 1)\n"
+        "found = os.waitpid(child, 0)[1]; may_end.set(); thread.join()\n"
+        "raise SystemExit(found)\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 def test_a_fork_inherits_no_lock():
     code = (
         "import os, numpy as np\n"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from bayesmf._cached import cached_property
 from bayesmf._threads import balanced_bounds
 
 if TYPE_CHECKING:

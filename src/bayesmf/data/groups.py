@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 
 from bayesmf import _threads
+from bayesmf._cached import cached_property
 from bayesmf._errors import DataError, positive
 from bayesmf.data.decomposition import (
     LOST,

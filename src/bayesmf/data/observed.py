@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from bayesmf._arguments import checked
+from bayesmf._cached import cached_property
 from bayesmf._errors import DataError
 from bayesmf.data import frames
 from bayesmf.data.bounds import Bounds

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 
 import numpy as np
 
+from bayesmf._cached import cached_property
 from bayesmf.data.units import Units
 from bayesmf.likelihoods.base import Cells
 from bayesmf.likelihoods.laws import KINKED, Law

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bayesmf._arguments import checked
+from bayesmf._cached import cached_property
 from bayesmf._errors import DataError, ModelError
 from bayesmf.data.cells import cell_arrays
 from bayesmf.data.observed import ObservedMatrix

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
 from scipy import special
 
+from bayesmf._cached import cached_property
 from bayesmf._errors import ModelError, positive
 from bayesmf.kernels import rotation
 from bayesmf.priors import distributions as dist

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
+from bayesmf._cached import cached_property
 from bayesmf._errors import DataError
 from bayesmf.posterior.diagnostics import Diagnosis
 

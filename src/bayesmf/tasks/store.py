@@ -12,10 +12,10 @@ import json
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
+from bayesmf._cached import cached_property
 from bayesmf._files import sealed, unsealed, write_text
 from bayesmf._versions import versions
 from bayesmf.tasks.packed import Record, read_packed, write_packed
