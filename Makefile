@@ -16,13 +16,12 @@ test-slow: $(VENV)/.ready
 
 # The oldest versions of the dependencies that pyproject.toml allows, in an environment of their own.
 OLDEST := build/oldest
-PARTS := tests/test_package.py tests/data tests/model tests/priors tests/posterior tests/plots tests/test_estimators.py
 test-oldest:
 	$(PYTHON) -m venv $(OLDEST)
 	$(PYTHON) tests/oldest.py > $(OLDEST)/constraints.txt
 	$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check -c $(OLDEST)/constraints.txt \
-		-e ".[data,plots,report,dask,arviz,anndata,excel]" "pytest<9" hypothesis mypy
-	$(OLDEST)/bin/python -m pytest -m "not slow" $(PARTS)
+		-e ".[data,plots,report,dask,arviz,anndata,excel]" "pytest<9" pytest-xdist hypothesis mypy
+	$(OLDEST)/bin/python -m pytest -m "not slow" -n auto --dist worksteal
 
 exactness: $(VENV)/.exactness  # an hour on two cores; goes on where it was stopped
 	$(BIN)/python -m pytest tests/exactness -n auto --dist worksteal --verdicts build/exactness.jsonl; \

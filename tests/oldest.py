@@ -11,6 +11,7 @@ from pathlib import Path
 
 PROJECT = Path(__file__).parents[1] / "pyproject.toml"
 OPTIONAL = ("data", "plots", "report", "dask", "arviz", "anndata", "excel")
+BESIDE = ("pyparsing<3.3",)  # later ones warn of what the oldest matplotlib calls
 REQUIREMENT = re.compile(r"([\w-]+)(?:\[\w+\])?>=([\d.]+)$")
 
 
@@ -24,4 +25,4 @@ def oldest() -> dict[str, str]:
 
 
 if __name__ == "__main__":
-    print("\n".join(f"{name}=={version}" for name, version in oldest().items()))
+    print(*(f"{name}=={version}" for name, version in oldest().items()), *BESIDE, sep="\n")
