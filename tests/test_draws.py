@@ -366,6 +366,7 @@ def test_the_table_has_a_line_for_every_run():
     assert set(table()["runs"]) == set(RUNS)
 
 
+@pytest.mark.filterwarnings("ignore:Columns without an observed value:bayesmf.DataWarning")
 @pytest.mark.parametrize("name", RUNS)
 def test_draws_are_what_they_were(name):
     digest, number = table()["runs"][name]

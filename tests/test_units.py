@@ -109,6 +109,7 @@ def test_other_units_do_what_they_say(options, units):
             np.testing.assert_allclose(found / wide[:3], was, rtol=1e-8)
 
 
+@pytest.mark.filterwarnings("ignore:Columns without an observed value:bayesmf.DataWarning")
 def test_units_of_matrices_with_few_entries_do_not_matter():
     X = np.full((60, 40), np.nan)
     rng = np.random.default_rng(0)

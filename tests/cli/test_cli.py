@@ -68,6 +68,7 @@ def refused(capsys, *arguments, code=2):
 # --- fit ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.filterwarnings("ignore:Columns without an observed value:bayesmf.DataWarning")
 def test_fit_writes_everything(here, capsys):
     values = small_matrix()
     values[:, 4], values[:, 5] = np.nan, np.where(np.isnan(values[:, 5]), np.nan, 7.0)
