@@ -130,7 +130,7 @@ def test_files_are_read_in_single_precision(tmp_path, kind):
 
         mmwrite(path, stored)
     elif kind == "parquet":
-        pd = pytest.importorskip("pandas")
+        pd, _ = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
         table = pd.DataFrame({"r": i, "c": j, "x": dense[i, j]})
         table.to_parquet(path)
         options = {"long": "r,c,x"}

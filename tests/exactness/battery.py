@@ -263,7 +263,9 @@ def poker(hands):
     for digit in hands:
         seen |= np.uint16(1) << digit.astype(np.uint16)
     different = byte_bits().sum(axis=1)[seen[:, None].view(np.uint8)].sum(axis=1)
-    return Cells(np.bincount(different, minlength=17)[1:], len(seen) * distinct_law())
+    return Cells(
+        np.bincount(different.astype(np.int64), minlength=17)[1:], len(seen) * distinct_law()
+    )
 
 
 def nibbles(words):
