@@ -359,7 +359,7 @@ def test_masked_arrays_and_triples_mean_what_they_mean_elsewhere():
 @pytest.mark.parametrize("seed", range(3))
 def test_the_automatic_rank_does_not_count_factors_of_noise(seed):
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(50, 3)) @ rng.normal(size=(3, 40)) + rng.normal(size=(50, 40))
+    X = rng.normal(size=(100, 3)) @ rng.normal(size=(3, 60)) + rng.normal(size=(100, 60))
     X[rng.random(X.shape) < 0.4] = np.nan
     mf = BayesianMF("GGGA", "auto", draws=20, burn_in=20, random_state=seed)
     assert mf.fit(X).n_components_ == 3

@@ -1,6 +1,7 @@
 """Checks of the factors: from the terms of their priors, and out of the running kernels."""
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import replace
 from itertools import product
 from unittest import mock
@@ -15,13 +16,14 @@ from bayesmf.priors import (
     Volume,
 )
 from bayesmf.streams import Stream, seed_words
-from bayesmf.updates import moments, normal
+from bayesmf.updates import blocks, moments, normal
 from bayesmf.updates import volume as volume_updates
 from bayesmf.updates.blocks import Gram, row_passes
 from bayesmf.updates.counts import split as split_counts
 from bayesmf.updates.terms import EntryTerms, NonnegativeTerms, RowTerms, VolumeTerms
 from tests.exactness.ratios import (
     GROUPS,
+    TOLERANCE,
     Setup,
     altered,
     moved_entries,
@@ -279,6 +281,43 @@ def check_kernels(s: Setup) -> None:
         assert draws.calls == drawn
         if isinstance(prior, Volume) and s.data.rank > 1:
             Draws(s, index).run(lambda X: (np.ones((X.shape[1],) * 2), np.nan))
+
+
+def check_relaxed(s: Setup) -> None:
+    """A relaxed row is stay * row + (1 - stay) * mean + spread * noise.
+
+    Noise is what a fresh draw from the same random numbers has beside its mean, which the density
+    shows: it is as high on either side of it. Parts that see others which have moved are left out.
+    """
+    for index in (0, 1):
+        side = s.problem.side(s.state, index)
+        terms = side.prior.terms(side.values, side.rank)
+        if is_nonnegative(terms):
+            continue
+        stay, spread = blocks.relaxation(Stream(seed_words(0), sweep=2))
+        assert stay < 0 and abs(stay**2 + spread**2 - 1) < TOLERANCE
+        relaxed, fresh = relaxed_rows(s, side), relaxed_rows(s, side, blocks.FRESH)
+        packed, rhs = gram_matrices(side)
+        tau = s.work.precision
+        for i in [0] if isinstance(terms, VolumeTerms) else some_rows(side.view.n):
+            mean = (relaxed[i] - stay * side.U[i] - spread * fresh[i]) / (1 - stay - spread)
+            if isinstance(terms, EntryTerms):
+                forms, mean = [entry_density(side, terms, i, 0, tau)], mean[0]
+            else:
+                forms = FORMS[type(terms)](side, terms, i, packed[i], rhs[i], tau)
+            step = s.rng.normal(size=np.shape(mean))
+            for density in forms:
+                s.equal(*np.array([[density(mean + step)], [density(mean - step)]]), 0.0)
+
+
+def relaxed_rows(s: Setup, side, how: blocks.Relaxation | None = None) -> np.ndarray:
+    """One side's factors after a half-sweep of the compiled kernels, drawn like this."""
+    side = side._replace(U=side.U.copy())
+    with ExitStack() as patches:
+        for module in (normal, volume_updates) if how else ():
+            patches.enter_context(mock.patch.object(module, "relaxation", return_value=how))
+        s.work.draw(side, Stream(seed_words(0), sweep=2))
+    return side.U
 
 
 # --- Counts

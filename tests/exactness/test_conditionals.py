@@ -12,7 +12,7 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from bayesmf.kernels import counts, entries, nonnegative, rotation, volume
+from bayesmf.kernels import counts, entries, nonnegative, rotation, rows, volume
 from bayesmf.likelihoods import (
     BernoulliPoisson,
     Censored,
@@ -50,8 +50,8 @@ from bayesmf.priors.hyperpriors import (
 from bayesmf.sampler import sweep
 from bayesmf.sampler.run import chain
 from bayesmf.sampler.state import Problem
+from bayesmf.updates import blocks, moments
 from bayesmf.updates import counts as count_updates
-from bayesmf.updates import moments
 from bayesmf.updates import volume as volume_updates
 from bayesmf.updates.terms import RotationTerms
 from tests.exactness.added import ADDED
@@ -68,7 +68,7 @@ from tests.exactness.cases import (
     named,
     slanted,
 )
-from tests.exactness.factors import check_factors, check_kernels, check_split
+from tests.exactness.factors import check_factors, check_kernels, check_relaxed, check_split
 from tests.exactness.hypers import (
     check_biases,
     check_hyper,
@@ -79,10 +79,12 @@ from tests.exactness.hypers import (
 )
 from tests.exactness.owns import check_own
 from tests.exactness.ratios import TOLERANCE, Setup
+from tests.exactness.simulation import rebuilt
 
 CHECKS = {
     "factors": check_factors,
     "kernels": check_kernels,
+    "relaxed": check_relaxed,
     "hyper": check_hyper,
     "shared": check_shared,
     "noise": check_noise,
@@ -113,8 +115,8 @@ def judge(verdict, name: str, runs: list[tuple[str, Case, Data]]) -> None:
 @pytest.mark.parametrize("name", CASES)
 def test_conditionals(name, data, verdict):
     case = CASES[name]
-    last = "split" if isinstance(case.model.likelihood, Poisson) else "kernels"
-    checks = ("factors", "hyper", "shared", "noise", "scale", "rotation", "biases", last)
+    last = ("split",) if isinstance(case.model.likelihood, Poisson) else ("kernels", "relaxed")
+    checks = ("factors", "hyper", "shared", "noise", "scale", "rotation", "biases", *last)
     judge(verdict, name, [(check, case, data) for check in checks])
 
 
@@ -287,6 +289,9 @@ MUTATIONS = {
     ),
     "counts: one rate for all rows": Mutation(
         "factors", "PGGG", Gamma, "gamma_terms", fields(rate=lambda t, *_: t.rate[:1])
+    ),
+    "relaxed rows with all of their noise": Mutation(
+        "relaxed", "GGG", blocks, "relaxation", lambda how, _: how._replace(spread=1.0)
     ),
     "split by square roots": Mutation("split", "PGG", counts, "_weights", of_roots),
     # The kernels
@@ -686,6 +691,27 @@ def notices(mutation: Mutation, data: str) -> bool:
 @pytest.mark.parametrize("name", LIKELIHOOD_MUTATIONS)
 def test_the_checks_notice_under_other_likelihoods(name, data, verdict):
     verdict.rejects(TEST, name, notices(LIKELIHOOD_MUTATIONS[name], data))
+
+
+WRONG_PLACES = {
+    "relaxed rows: their own place left out": ("GGGW", rebuilt(
+        rows, "stay * x[k] + solution", "solution")),
+    "relaxed entries: all of the mean": ("GGGU", rebuilt(
+        entries, "(1.0 - stay) * b / p", "b / p")),
+    "relaxed rows of volume: their own place left out": ("GVG", rebuilt(
+        volume, "stay * U[i, k] + linear", "linear")),
+    "relaxed rows of volume: all of the mean": ("GVG", rebuilt(
+        volume, "linear[k] *= 1.0 - stay", "linear[k] *= 1.0")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRONG_PLACES)
+def test_the_checks_notice_where_relaxed_rows_should_not_be(name, monkeypatch, verdict):
+    case, apply = WRONG_PLACES[name]
+    apply(monkeypatch)
+    with pytest.raises(AssertionError):
+        run("relaxed", CASES[case], DATA["dense, K = 3"])
+    verdict.rejects(TEST, name, True)
 
 
 def shape_after_levels(right, self, side, working, errors, own, stream, shared=True):

@@ -27,6 +27,7 @@ from bayesmf.priors.hyperpriors import (
 from bayesmf.sampler import sweep
 from bayesmf.streams import Stream
 from bayesmf.updates import counts as updates
+from bayesmf.updates import normal
 from tests.exactness.simulation import (
     MASKS,
     PROPER,
@@ -317,6 +318,13 @@ MUTATIONS = {
     "features: weights left out of the scatter": ("GGGW-features", "dense", False, patched(
         NormalInverseWishart, "updates", of_weights(
             scale=lambda scale, beside: scale - beside.T @ beside))),
+    # Rows that are drawn on the other side of their mean
+    "relaxed rows: all of the noise": ("GGG", "dense", False, patched(
+        normal, "relaxation", lambda right, stream: right(stream)._replace(spread=1.0))),
+    "relaxed rows: all of the mean": ("GGGW", "dense", False, rebuilt(
+        rows, "(1.0 - stay) * (linear", "1.0 * (linear")),
+    "relaxed entries: their own place left out": ("GGGU", "sparse", False, rebuilt(
+        entries, "stay * x[k] + (1.0 - stay) * b / p", "(1.0 - stay) * b / p")),
     # Lines of the compiled kernels
     "rows: a stream for every two rows": ("GGG", "dense", False, rebuilt(
         rows, "seed_stream(key, row, s)", "seed_stream(key, row // 2, s)")),
@@ -331,7 +339,7 @@ MUTATIONS = {
     "rows: gaps added, not subtracted": ("GGG", "dense", False, rebuilt(
         rows, "(-noise, noise) if flipped", "(noise, noise) if flipped")),
     "rows: prior's linear term left out": ("GGGW", "dense", False, rebuilt(
-        rows, "linear[p, k] + noise * g[lane, k]", "noise * g[lane, k]")),
+        rows, "(linear[p, k] + noise * g[lane, k])", "(noise * g[lane, k])")),
     "entries: residual corrected the wrong way": ("GGGU", "dense", False, rebuilt(
         entries, "change, last = new - x[k], k", "change, last = x[k] - new, k")),
     "entries: half of the squared error": ("GGGU", "sparse", False, rebuilt(

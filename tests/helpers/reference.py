@@ -134,7 +134,7 @@ def sweep(problem, state):
             draw_gammas(side, other.X, parts[number], stream.key())
         else:
             tau = float(state.noise["noise_precision"])
-            draw_gaussians(side, other.X, tau, stream.key(), stream.sweep % 8 != 0)
+            draw_gaussians(side, other.X, tau, stream)
             draw_left_out(side, stream)
     if shared:
         shared["relevance"] = draw_relevance([rows, cols], stream.key())
@@ -153,9 +153,12 @@ def sweep(problem, state):
 # Factors under a Gaussian likelihood
 
 
-def draw_gaussians(side, F, tau, key, mirrored):
+STAY = -0.5  # of a real-valued row in what it becomes
+
+
+def draw_gaussians(side, F, tau, stream):
     """Rows in turn; the volume prior of a row depends on the rows drawn before it."""
-    prior = side.prior
+    prior, key, mirrored = side.prior, stream.key(), stream.sweep % 8 != 0
     for i in range(side.n):
         row, seen = Row(key, i), ~np.isnan(side.R[i])
         if prior.nonnegative or getattr(prior, "update", "rows") == "entries":
@@ -165,13 +168,14 @@ def draw_gaussians(side, F, tau, key, mirrored):
 
 
 def draw_row(row, side, i, F, r, tau):
-    """A whole row from N(A^-1 h, A^-1)."""
+    """A whole row about the mean of N(A^-1 h, A^-1), on the other side of it."""
     A, h = row_terms(side, i)
     for f, value in zip(F, r, strict=True):
         A = A + tau * np.outer(f, f)
         h = h + tau * value * f
     L = np.linalg.cholesky(A)
-    side.X[i] = np.linalg.solve(A, h) + np.linalg.solve(L.T, row.normals(side.K))
+    mean, noise = np.linalg.solve(A, h), np.linalg.solve(L.T, row.normals(side.K))
+    side.X[i] = mean + STAY * (side.X[i] - mean) + np.sqrt(1 - STAY**2) * noise
 
 
 def row_terms(side, i):
@@ -200,7 +204,8 @@ def draw_entries(row, side, i, F, r, tau, mirrored):
         p = p + tau * np.sum(F[:, k] ** 2)
         b = b + tau * np.sum((residual + x[k] * F[:, k]) * F[:, k])
         if not side.prior.nonnegative:
-            x[k] = b / p + row.normal() / np.sqrt(p)
+            noise = np.sqrt(1 - STAY**2) * row.normal() / np.sqrt(p)
+            x[k] = b / p + STAY * (x[k] - b / p) + noise
         elif not mirrored or b <= 0:
             x[k] = row.truncated(p, b)
         elif x[k] <= 2 * b / p:

@@ -161,16 +161,16 @@ def test_coverage_of_few_entries_is_forgiven():
 
 def test_running_until_results_are_fine(tmp_path):
     X = low_rank()
-    options = {"draws": 60, "burn_in": 0, "random_state": 0}
-    first = BayesianMF("GGG", 4, **options).fit(X)
+    options = {"draws": 60, "burn_in": 0, "random_state": 1}
+    first = BayesianMF("GGG", 6, **options).fit(X)
     assert first.summary().level == "usable"
-    mf = BayesianMF("GGG", 4, **options).fit(X, until="converged")
+    mf = BayesianMF("GGG", 6, **options).fit(X, until="converged")
     settings = mf.posterior_.settings
     assert settings["thin"] in (2, 4, 8, 16) and settings["draws"] == 60
     assert mf.summary().level == "fine" or settings["thin"] == 16
     assert mf.posterior_.draws["U"].shape == first.posterior_.draws["U"].shape
     for _ in range(2):  # made again, it is read from the folder
-        stored = BayesianMF("GGG", 4, store=tmp_path / "run", **options).fit(X, until="converged")
+        stored = BayesianMF("GGG", 6, store=tmp_path / "run", **options).fit(X, until="converged")
         np.testing.assert_array_equal(stored.predict(), mf.predict())
 
 

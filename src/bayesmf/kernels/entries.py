@@ -87,7 +87,7 @@ def squared_error(change, last, Vt, n, weight, e):
 
 
 @kernel
-def _row(n, s, x, Vt, weight, e, tau, precision, linear):
+def _row(n, s, x, Vt, weight, e, tau, precision, linear, stay, spread):
     """Draw all entries of a row x in turn; e holds its values, 1 in ``weight`` marks its cells.
 
     Returns the sum of squared residuals of the new row.
@@ -98,7 +98,7 @@ def _row(n, s, x, Vt, weight, e, tau, precision, linear):
         d, g = step(change, last, k, Vt, n, weight, e)
         p = precision[k] + tau * d
         b = linear[k] + tau * (g + x[k] * d)
-        new = b / p + normal(s) / math.sqrt(p)
+        new = stay * x[k] + (1.0 - stay) * b / p + spread * normal(s) / math.sqrt(p)
         change, last = new - x[k], k
         x[k] = new
     return squared_error(change, last, Vt, n, weight, e)
@@ -138,12 +138,13 @@ def gather_row(V, indices, values, scale, weights, first, n, length, place, Vt, 
 @kernel
 def draw_entries_sparse(
     start, stop, key, U, indptr, indices, values, scale, weights, V, errors,
-    tau, own, precision, linear,
+    tau, own, precision, linear, stay, spread,
 ):  # fmt: skip
     """Draw rows start..stop of U (n, K) in place, from lists of observed entries.
 
-    precision and linear (1 or n, K) are the prior's terms per entry. ``errors`` (n,) takes the sums
-    of squared residuals.
+    precision and linear (1 or n, K) are the prior's terms per entry. An entry becomes ``stay``
+    times itself plus (1 - stay) times its mean plus ``spread`` times its noise. ``errors`` (n,)
+    takes the sums of squared residuals.
     """
     K = U.shape[1]
     longest = longest_row(start, stop, indptr)
@@ -162,12 +163,12 @@ def draw_entries_sparse(
         p = precision[i if precision.shape[0] > 1 else 0]
         b = linear[i if linear.shape[0] > 1 else 0]
         noise = row_precision(tau, own, i)
-        errors[i] = _row(length, s, U[i], Vt, weight, e, noise, p, b)
+        errors[i] = _row(length, s, U[i], Vt, weight, e, noise, p, b, stay, spread)
 
 
 @kernel
 def draw_entries_dense(
-    start, stop, key, U, filled, mask, Vt, errors, tau, own, precision, linear
+    start, stop, key, U, filled, mask, Vt, errors, tau, own, precision, linear, stay, spread
 ):  # fmt: skip
     """Draw rows start..stop of U in place, from a filled matrix (n, m) with its 0/1 mask.
 
@@ -189,4 +190,4 @@ def draw_entries_dense(
         p = precision[i if precision.shape[0] > 1 else 0]
         b = linear[i if linear.shape[0] > 1 else 0]
         noise = row_precision(tau, own, i)
-        errors[i] = _row(length, s, U[i], Vt, weight, e, noise, p, b)
+        errors[i] = _row(length, s, U[i], Vt, weight, e, noise, p, b, stay, spread)

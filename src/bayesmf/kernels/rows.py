@@ -270,11 +270,13 @@ def _weighted_quadratic(full, full_weight, G, weight, x, K):
 @kernel
 def draw_rows(
     start, stop, key, U, V, indptr, indices, values, scale, weights, missing_indptr, missing, full,
-    tau, own, precision, diagonal, linear, errors, A, solution, z, floor, G, g, sums, s,
+    tau, own, precision, diagonal, linear, stay, spread, errors, A, solution, z, floor, G, g, sums,
+    s,
 ):  # fmt: skip
     """Gram step and draw step for rows start..stop of U (n, K), in place, `LANES` rows at a time.
 
-    The prior adds ``precision`` (K, K), ``diagonal`` (1 or n, K) and ``linear`` (1 or n, K).
+    The prior adds ``precision`` (K, K), ``diagonal`` (1 or n, K) and ``linear`` (1 or n, K). A row
+    becomes ``stay`` times itself plus (1 - stay) times its mean plus ``spread`` times its noise.
     ``errors`` (n,), if not empty, takes the ``squared_errors`` of the new rows: from the Gram step,
     unless they are so small that digits would be lost. The last eight arguments are the
     ``row_workspace``. All are flat: Numba takes twice as long to unpack named tuples.
@@ -312,7 +314,7 @@ def draw_rows(
             p = row if linear.shape[0] > 1 else 0
             seed_stream(key, row, s)
             for k in range(K):
-                solution[k, lane] = linear[p, k] + noise * g[lane, k]
+                solution[k, lane] = (1.0 - stay) * (linear[p, k] + noise * g[lane, k])
                 z[k, lane] = normal(s)
         shared = complete and diagonal.shape[0] == 1 and own is None
         if i == start or not shared:
@@ -322,11 +324,11 @@ def draw_rows(
                 for k in range(K):
                     A[k, k, lane] += diagonal[p, k]
             cholesky(A, floor)
-        solve_and_draw(A, solution, z, 1.0)
+        solve_and_draw(A, solution, z, spread)
         for lane in range(rows):
             row, x = i + lane, U[i + lane]
             for k in range(K):
-                x[k] = solution[k, lane]
+                x[k] = stay * x[k] + solution[k, lane]
             if errors.size > 0:
                 if scale is None and weights is None:
                     square = _dot(values, values, indptr[row], indptr[row + 1])

@@ -55,9 +55,13 @@ def _draw_entries(s, x, A, linear, roots, half_log_scale, passes, mirrored):
 
 
 @kernel
-def _draw_real(s, A, linear, inverse, z, spread):
-    """Replace the linear term by a draw with precision A, both over spread^2; A is overwritten."""
+def _draw_real(s, A, linear, inverse, z, stay, spread):
+    """Replace the linear term by a draw with precision A, less ``stay`` times its mean.
+
+    Noise is multiplied by ``spread``; A is overwritten.
+    """
     for k in range(z.shape[0]):
+        linear[k] *= 1.0 - stay
         z[k] = normal(s)
     factor_one(A, inverse)
     solve_one(A, inverse, linear, z, spread)
@@ -148,14 +152,15 @@ def volume_workspace(K, nonnegative):
 @kernel
 def draw_volume(
     start, stop, key, U, Y, W, P, log_det, packed, rhs, tau, log_gamma, ridge, passes, mirrored,
-    A, B, C, linear, z, s, inverse,
+    stay, spread, A, B, C, linear, z, s, inverse,
 ):  # fmt: skip
     """Draw rows of U (n, K) in turn, from start on; return where it ended, and log det U^T U there.
 
     It ends at stop, or at a row without which U^T U is singular in doubles (``draw_singular``).
     packed and rhs are the Gram step's of the last rows up to stop. The prior is
     exp(-gamma det(U^T U) - ridge |U|^2 / 2), on U >= 0 if ``inverse`` is None; ``passes`` (n,)
-    says how often a row is then gone over, ``mirrored`` how. Y is U W^T, or U
+    says how often a row is then gone over, ``mirrored`` how; a real-valued one becomes ``stay``
+    times itself plus (1 - stay) times its mean plus ``spread`` times its noise. Y is U W^T, or U
     itself if W is None, and P is (Y^T Y)^-1; both are kept so. With K = 1, P and log_det have no
     use. The last seven arguments are the ``volume_workspace``. No code is compiled for what None
     rules out.
@@ -176,9 +181,9 @@ def draw_volume(
         if inverse is None:
             _draw_entries(s, U[i], A, linear, z, 0.5 * scale, passes[i], mirrored)
         else:
-            _draw_real(s, A, linear, inverse, z, math.exp(-0.5 * scale))
+            _draw_real(s, A, linear, inverse, z, stay, spread * math.exp(-0.5 * scale))
             for k in range(K):
-                U[i, k] = linear[k]
+                U[i, k] = stay * U[i, k] + linear[k]
         if W is not None:
             for a in range(K):
                 Y[i, a] = 0.0
@@ -191,8 +196,9 @@ def draw_volume(
 
 @kernel
 def draw_singular(
-    i, key, U, T, weights, B, c, source, g, tau, log_gamma, ridge, nonnegative, passes, mirrored
-):
+    i, key, U, T, weights, B, c, source, g, tau, log_gamma, ridge, nonnegative, passes, mirrored,
+    stay, spread,
+):  # fmt: skip
     """Draw row i of U, whatever the other rows are.
 
     T and log weights are the ``directions`` of the moments without the row, B and c their
@@ -207,8 +213,8 @@ def draw_singular(
         _draw_entries(s, U[i], A, linear, np.empty(K), 0.5 * scale, passes[i], mirrored)
         return
     assemble_singular(A, linear, T, weights, source, g, tau, log_gamma, ridge)
-    _draw_real(s, A, linear, np.empty(K), np.empty(K), 1.0)
+    _draw_real(s, A, linear, np.empty(K), np.empty(K), stay, spread)
     for a in range(K):
-        U[i, a] = 0.0
+        U[i, a] *= stay
         for k in range(K):
             U[i, a] += T[a, k] * linear[k]

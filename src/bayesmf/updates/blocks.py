@@ -1,7 +1,8 @@
-"""Rows cut into blocks of equal work, and the Gram step of a block."""
+"""Rows cut into blocks of equal work, the Gram step of a block, and how a sweep draws its rows."""
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -66,6 +67,27 @@ def row_passes(view: View, K: int, stream: Stream) -> Passes:
             counts = np.clip(1 + view.counts // (5 * K), _LEAST, _MOST)
         view.cache["passes", K, mirrored] = Passes(counts, mirrored)
     return view.cache["passes", K, mirrored]
+
+
+class Relaxation(NamedTuple):
+    """How a real-valued row x is drawn: it becomes stay * x + (1 - stay) * mean + spread * noise.
+
+    That leaves its conditional as it is where stay^2 + spread^2 = 1. A negative ``stay`` takes the
+    row to the other side of its mean (overrelaxation; Adler, 1981): two sides that are drawn in
+    turns, and would follow each other in small steps at random, then go on in one direction.
+    """
+
+    stay: float = 0.0
+    spread: float = 1.0
+
+
+FRESH = Relaxation()
+_OVER = Relaxation(-0.5, math.sqrt(0.75))
+
+
+def relaxation(stream: Stream) -> Relaxation:
+    """How a half-sweep draws real-valued rows: afresh, where there is no sweep to go on from."""
+    return _OVER if stream.goes_on and stream.sweep > 1 else FRESH
 
 
 def blocks(

@@ -30,6 +30,7 @@ from bayesmf.updates.blocks import (
     Noise,
     Roots,
     blocks,
+    relaxation,
     row_passes,
     windows,
     workspace,
@@ -111,12 +112,14 @@ def _draw_rows(
     stream: Stream, last: bool,
 ) -> Array | None:  # fmt: skip
     key, gram, errors = stream.key(), Gram(view, V, roots), np.empty(view.n if last else 0)
+    relaxed = relaxation(stream)
 
     def block(start: int, stop: int) -> None:
         for first, last, data in gram.data(start, stop):
             draw_rows(
-                first, last, key, U, *data, *noise, *terms[:3], errors, *workspace(U.shape[1])
-            )
+                first, last, key, U, *data, *noise, *terms[:3], *relaxed, errors,
+                *workspace(U.shape[1]),
+            )  # fmt: skip
 
     _threads.run(block, gram.bounds(), stream.threads, joined=True)
     return errors if last else None
@@ -135,6 +138,7 @@ def _draw_uncertain(
     root, own = np.sqrt(c), 1.0 if noise.own is None else noise.own
     values = view.values * np.repeat(root, view.counts)
     view = replace(view, stored=values, filled=None, mask=None)
+    U *= root[:, None]
     terms = RowTerms(terms.precision, terms.diagonal, terms.linear / root[:, None])
     errors = _draw_rows(view, U, V, roots, terms, Noise(noise.tau, own / c), stream, last)
     U /= root[:, None]
@@ -145,7 +149,7 @@ def _draw_entries(
     view: View, U: Array, V: Array, roots: Roots, terms: EntryTerms, noise: Noise,
     stream: Stream,
 ) -> Array:  # fmt: skip
-    key, errors = stream.key(), np.empty(view.n)
+    key, errors, relaxed = stream.key(), np.empty(view.n), relaxation(stream)
     block: Callable[[int, int], None]
     if view.filled is not None and view.mask is not None:
         filled = view.filled if roots.scale is None else view.filled * roots.scale
@@ -153,14 +157,16 @@ def _draw_entries(
         Vt[:, : len(V)] = V.T
 
         def block(start: int, stop: int) -> None:
-            draw_entries_dense(start, stop, key, U, filled, mask, Vt, errors, *noise, *terms)
+            draw_entries_dense(
+                start, stop, key, U, filled, mask, Vt, errors, *noise, *terms, *relaxed
+            )
     else:
 
         def block(start: int, stop: int) -> None:
             for first, last, own, weights in windows(view, start, stop, roots.weights):
                 draw_entries_sparse(
                     first, last, key, U, own.indptr, own.indices, own.stored, roots.scale, weights,
-                    V, errors, *noise, *terms,
+                    V, errors, *noise, *terms, *relaxed,
                 )  # fmt: skip
 
     bounds = blocks(view, 4 * U.shape[1], 32 * U.shape[1])

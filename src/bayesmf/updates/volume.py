@@ -12,7 +12,17 @@ from bayesmf import _threads
 from bayesmf.data.observed import View
 from bayesmf.kernels.volume import draw_singular, draw_volume, volume_workspace
 from bayesmf.streams import Array, Stream
-from bayesmf.updates.blocks import ROWS, Gram, Noise, Passes, Roots, row_passes
+from bayesmf.updates.blocks import (
+    FRESH,
+    ROWS,
+    Gram,
+    Noise,
+    Passes,
+    Relaxation,
+    Roots,
+    relaxation,
+    row_passes,
+)
 from bayesmf.updates.moments import adjugate, directions, inverse_moments, whitened
 from bayesmf.updates.terms import VolumeTerms
 
@@ -26,9 +36,11 @@ class VolumeRows:
     """
 
     def __init__(
-        self, U: Array, terms: VolumeTerms, tau: float, key: Array, passes: Passes
-    ) -> None:
-        self.U, self.terms, self.tau, self.key, self.passes = U, terms, tau, key, passes
+        self, U: Array, terms: VolumeTerms, tau: float, key: Array, passes: Passes,
+        relaxed: Relaxation = FRESH,
+    ) -> None:  # fmt: skip
+        self.U, self.terms, self.tau, self.key = U, terms, tau, key
+        self._how = *passes, *relaxed
         self._workspace = volume_workspace(U.shape[1], terms.nonnegative)
         self._refresh()
 
@@ -48,7 +60,7 @@ class VolumeRows:
             if row == stop:
                 return
             T, weights = directions(self.U, row)
-            own = packed[row - first], rhs[row - first], self.tau, *self.terms, *self.passes
+            own = packed[row - first], rhs[row - first], self.tau, *self.terms, *self._how
             draw_singular(row, self.key, self.U, T, weights, *adjugate(T, weights), *own)
             self._refresh()
             row += 1
@@ -63,7 +75,7 @@ class VolumeRows:
                 U, W = Y, None
                 data = *self._in_coordinates(T, packed, rhs), 1.0, self.terms.log_gamma, 0.0
         end, self._log_det = draw_volume(
-            row, stop, self.key, U, Y, W, self._P, self._log_det, *data, *self.passes,
+            row, stop, self.key, U, Y, W, self._P, self._log_det, *data, *self._how,
             *self._workspace,
         )  # fmt: skip
         if U is not self.U:
@@ -109,7 +121,8 @@ def draw_volume_rows(
     """Rows in sequence: the thread that finds the next block's Gram step done draws the block."""
     gram = Gram(view, V, roots)
     sums = _Sums(gram, noise)
-    rows = VolumeRows(U, terms, sums.tau, stream.key(), row_passes(view, U.shape[1], stream))
+    how = row_passes(view, U.shape[1], stream), relaxation(stream)
+    rows = VolumeRows(U, terms, sums.tau, stream.key(), *how)
     # Many blocks, because the last of them is drawn by one thread alone.
     bounds = gram.bounds(32) if stream.threads > 1 else [*range(0, view.n, ROWS), view.n]
     waiting = deque([*pairwise(bounds), (view.n, view.n)])  # the last is never done
@@ -138,12 +151,12 @@ def draw_beside(
     sums = _Sums(gram, noise)
     T, weights = directions(others)
     B, c = adjugate(T, weights)
-    passes = row_passes(view, U.shape[1], stream)
+    how = *row_passes(view, U.shape[1], stream), *relaxation(stream)
 
     def block(start: int, stop: int) -> None:
         packed, rhs = sums.block(start, stop)
         for i in range(start, stop):
-            own = packed[i - start], rhs[i - start], sums.tau, *terms, *passes
+            own = packed[i - start], rhs[i - start], sums.tau, *terms, *how
             draw_singular(i, key, U, T, weights, B, c, *own)
 
     _threads.run(block, gram.bounds(), stream.threads)
