@@ -45,7 +45,8 @@ def effective_size(draws: np.ndarray) -> np.ndarray:
     """Effective sample size of every column of (draws, quantities).
 
     Geyer's initial monotone sequence: sums of neighbouring autocorrelations are added while they
-    are positive, none larger than the one before.
+    are positive, none larger than the one before. Draws that go to and fro may be worth more than
+    independent ones, but no more than log10(n) times as many are believed.
     """
     n = len(draws)
     deviations = draws - draws.mean(axis=0)
@@ -54,7 +55,7 @@ def effective_size(draws: np.ndarray) -> np.ndarray:
     pairs = (covariance[0::2] + covariance[1::2]) / covariance[0]
     pairs = np.minimum.accumulate(pairs, axis=0)
     sums = np.where(pairs > 0, pairs, 0.0).sum(axis=0)
-    return n / (2 * sums - 1)
+    return n / np.maximum(2 * sums - 1, 1 / np.log10(n))
 
 
 def preset_draws(plan: Plan, name: str, threads: int, seed: int) -> Draws:

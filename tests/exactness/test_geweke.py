@@ -325,6 +325,8 @@ MUTATIONS = {
         rows, "(1.0 - stay) * (linear", "1.0 * (linear")),
     "relaxed entries: their own place left out": ("GGGU", "sparse", False, rebuilt(
         entries, "stay * x[k] + (1.0 - stay) * b / p", "(1.0 - stay) * b / p")),
+    "relaxed effects: all of their noise": ("GGG-biases", "dense", False, patched(
+        biases, "relaxation", lambda right, stream: right(stream)._replace(spread=1.0))),
     # Lines of the compiled kernels
     "rows: a stream for every two rows": ("GGG", "dense", False, rebuilt(
         rows, "seed_stream(key, row, s)", "seed_stream(key, row // 2, s)")),

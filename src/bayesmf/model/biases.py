@@ -22,6 +22,7 @@ from bayesmf.priors import regression
 from bayesmf.priors.distributions import Values, Variable
 from bayesmf.priors.hyperpriors import Steps
 from bayesmf.streams import Array, Stream
+from bayesmf.updates.blocks import relaxation
 from bayesmf.updates.counts import factor_sums
 from bayesmf.updates.entries import scaled
 from bayesmf.updates.normal import EVEN, SideWeights
@@ -218,14 +219,18 @@ class Biases:
             yield f"{side}_precision", self.spread(self.governed(side, values))
 
     def step(self, data: Working, U: Array, V: Array, values: Values, stream: Stream) -> None:
-        """Draw all variables once, in place."""
+        """Draw all variables once, in place; effects on the other side of their means."""
         assert isinstance(data, NormalData)
+        how = relaxation(stream)
         for side in SIDES:
             d = self.shift(values, side).draw(stream, ())
             gains = "mean" if self.has_mean else SIDES[1 - SIDES.index(side)]
             values[gains], values[side] = values[gains] + d, values[side] - d
         for name, distribution in self.updates(data, U, V, values, stream.threads):
-            values[name] = distribution.draw(stream, values[name].shape)
+            drawn = distribution.draw(stream, values[name].shape)
+            if name in SIDES and isinstance(distribution, dist.Normal):
+                drawn = how.of(drawn, distribution.mean, values[name])
+            values[name] = drawn
 
     def log_density(self, values: Values) -> float:
         """Log density of all variables."""

@@ -64,6 +64,11 @@ class Normal(Distribution):
     linear: Array | float = 0.0
     precision: Array | float
 
+    @property
+    def mean(self) -> Array | float:
+        """Its mean, one for each number that it is of."""
+        return self.linear / self.precision
+
     def draw(self, stream: Stream, shape: tuple[int, ...]) -> Array:
         return stream.fill(kinds.NORMAL, shape, self.linear, self.precision)
 

@@ -80,6 +80,10 @@ class Relaxation(NamedTuple):
     stay: float = 0.0
     spread: float = 1.0
 
+    def of(self, fresh: Array, mean: Array | float, old: Array) -> Array:
+        """What entries become, given independent draws of them, their means, and what they were."""
+        return self.stay * old + (1 - self.stay) * mean + self.spread * (fresh - mean)
+
 
 FRESH = Relaxation()
 _OVER = Relaxation(-0.5, math.sqrt(0.75))
