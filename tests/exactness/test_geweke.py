@@ -28,6 +28,7 @@ from bayesmf.sampler import sweep
 from bayesmf.streams import Stream
 from bayesmf.updates import counts as updates
 from bayesmf.updates import normal
+from bayesmf.updates.blocks import Relaxation
 from tests.exactness.simulation import (
     MASKS,
     PROPER,
@@ -325,8 +326,9 @@ MUTATIONS = {
         rows, "(1.0 - stay) * (linear", "1.0 * (linear")),
     "relaxed entries: their own place left out": ("GGGU", "sparse", False, rebuilt(
         entries, "stay * x[k] + (1.0 - stay) * b / p", "(1.0 - stay) * b / p")),
-    "relaxed effects: all of their noise": ("GGG-biases", "dense", False, patched(
-        biases, "relaxation", lambda right, stream: right(stream)._replace(spread=1.0))),
+    "relaxed effects: all of their means": ("GGG-biases", "dense", False, patched(
+        Relaxation, "of", lambda right, self, fresh, mean, old: (
+            right(self, fresh, mean, old) + self.stay * mean))),
     # Lines of the compiled kernels
     "rows: a stream for every two rows": ("GGG", "dense", False, rebuilt(
         rows, "seed_stream(key, row, s)", "seed_stream(key, row // 2, s)")),
