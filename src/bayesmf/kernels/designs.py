@@ -18,9 +18,11 @@ from bayesmf.kernels.vectors import (
     aligned_zeros,
     at,
     load,
+    load_four,
     plus_product,
     splat,
     store,
+    store_four,
     total,
 )
 
@@ -97,42 +99,27 @@ def sum_rows(start, stop, A, B, out):
 
 
 @kernel(inner=True)
-def _load_four(A, p):
-    """Read four vectors."""
-    return load(A, p), load(A, p + LANES), load(A, p + 2 * LANES), load(A, p + 3 * LANES)
-
-
-@kernel(inner=True)
-def _store_four(A, p, s0, s1, s2, s3):
-    """Write four vectors."""
-    store(A, p, s0)
-    store(A, p + LANES, s1)
-    store(A, p + 2 * LANES, s2)
-    store(A, p + 3 * LANES, s3)
-
-
-@kernel(inner=True)
 def _column_tile(A, B, first, last, j, k, out):
     """Add A^T B over rows first..last to four vectors of columns and four rows of out."""
     r, w = A.shape[1], B.shape[1]
     q, m = k * out.shape[1] + j, out.shape[1]
-    s00, s01, s02, s03 = _load_four(out, q)
-    s10, s11, s12, s13 = _load_four(out, q + m)
-    s20, s21, s22, s23 = _load_four(out, q + 2 * m)
-    s30, s31, s32, s33 = _load_four(out, q + 3 * m)
+    s00, s01, s02, s03 = load_four(out, q)
+    s10, s11, s12, s13 = load_four(out, q + m)
+    s20, s21, s22, s23 = load_four(out, q + 2 * m)
+    s30, s31, s32, s33 = load_four(out, q + 3 * m)
     p, e = first * r + j, first * w + k
     for _ in range(first, last):
-        x0, x1, x2, x3 = _load_four(A, p)
+        x0, x1, x2, x3 = load_four(A, p)
         s00, s01, s02, s03 = _four(s00, s01, s02, s03, splat(at(B, e)), x0, x1, x2, x3)
         s10, s11, s12, s13 = _four(s10, s11, s12, s13, splat(at(B, e + 1)), x0, x1, x2, x3)
         s20, s21, s22, s23 = _four(s20, s21, s22, s23, splat(at(B, e + 2)), x0, x1, x2, x3)
         s30, s31, s32, s33 = _four(s30, s31, s32, s33, splat(at(B, e + 3)), x0, x1, x2, x3)
         p += r
         e += w
-    _store_four(out, q, s00, s01, s02, s03)
-    _store_four(out, q + m, s10, s11, s12, s13)
-    _store_four(out, q + 2 * m, s20, s21, s22, s23)
-    _store_four(out, q + 3 * m, s30, s31, s32, s33)
+    store_four(out, q, s00, s01, s02, s03)
+    store_four(out, q + m, s10, s11, s12, s13)
+    store_four(out, q + 2 * m, s20, s21, s22, s23)
+    store_four(out, q + 3 * m, s30, s31, s32, s33)
 
 
 @kernel

@@ -21,11 +21,13 @@ from bayesmf.kernels.vectors import (
     clamped_below,
     inverse_root,
     load,
+    load_four,
     minus_product,
     plus_product,
     product,
     splat,
     store,
+    store_four,
     total,
 )
 
@@ -142,33 +144,18 @@ def workspace(K):
 
 
 @kernel(inner=True)
-def _load_row(A, p):
-    """Read one row of a tile."""
-    return load(A, p), load(A, p + LANES), load(A, p + 2 * LANES), load(A, p + 3 * LANES)
-
-
-@kernel(inner=True)
-def _store_row(A, p, s0, s1, s2, s3):
-    """Write one row of a tile."""
-    store(A, p, s0)
-    store(A, p + LANES, s1)
-    store(A, p + 2 * LANES, s2)
-    store(A, p + 3 * LANES, s3)
-
-
-@kernel(inner=True)
 def _eliminate(A, a, b):
     """Subtract from the tile at (a, b) what the columns before b account for."""
     w = A.shape[1] * LANES
     p, q = a * w, b * w
     e = p + b * LANES
-    s00, s01, s02, s03 = _load_row(A, e)
+    s00, s01, s02, s03 = load_four(A, e)
     e += w
-    s10, s11, s12, s13 = _load_row(A, e)
+    s10, s11, s12, s13 = load_four(A, e)
     e += w
-    s20, s21, s22, s23 = _load_row(A, e)
+    s20, s21, s22, s23 = load_four(A, e)
     e += w
-    s30, s31, s32, s33 = _load_row(A, e)
+    s30, s31, s32, s33 = load_four(A, e)
     for _ in range(b):
         y0, y1, y2, y3 = load(A, q), load(A, q + w), load(A, q + 2 * w), load(A, q + 3 * w)
         x = load(A, p)
@@ -185,10 +172,10 @@ def _eliminate(A, a, b):
         s32, s33 = minus_product(s32, x, y2), minus_product(s33, x, y3)
         p += LANES
         q += LANES
-    _store_row(A, p, s00, s01, s02, s03)
-    _store_row(A, p + w, s10, s11, s12, s13)
-    _store_row(A, p + 2 * w, s20, s21, s22, s23)
-    _store_row(A, p + 3 * w, s30, s31, s32, s33)
+    store_four(A, p, s00, s01, s02, s03)
+    store_four(A, p + w, s10, s11, s12, s13)
+    store_four(A, p + 2 * w, s20, s21, s22, s23)
+    store_four(A, p + 3 * w, s30, s31, s32, s33)
 
 
 @kernel(inner=True)
@@ -254,7 +241,7 @@ def _forward(L, rhs):
     w = L.shape[1] * LANES
     for j in range(0, L.shape[0], TILE):
         r, e = j * w, j * LANES
-        s0, s1, s2, s3 = _load_row(rhs, e)
+        s0, s1, s2, s3 = load_four(rhs, e)
         for c in range(0, e, LANES):
             x = load(rhs, c)
             s0 = minus_product(s0, load(L, r + c), x)
@@ -271,7 +258,7 @@ def _forward(L, rhs):
         d += w
         s3 = minus_product(minus_product(s3, load(L, d), s0), load(L, d + LANES), s1)
         s3 = product(minus_product(s3, load(L, d + 2 * LANES), s2), load(L, d + 3 * LANES))
-        _store_row(rhs, e, s0, s1, s2, s3)
+        store_four(rhs, e, s0, s1, s2, s3)
 
 
 @kernel(inner=True)
@@ -280,7 +267,7 @@ def _backward(L, rhs):
     size, w = L.shape[0], L.shape[1] * LANES
     for j in range(size - TILE, -1, -TILE):
         e = j * LANES
-        s0, s1, s2, s3 = _load_row(rhs, e)
+        s0, s1, s2, s3 = load_four(rhs, e)
         for c in range(j + TILE, size):
             x, p = load(rhs, c * LANES), c * w + e
             s0 = minus_product(s0, load(L, p), x)
@@ -300,7 +287,7 @@ def _backward(L, rhs):
         s1 = product(s1, load(L, d + LANES))
         s0 = minus_product(s0, load(L, d), s1)
         s0 = product(s0, load(L, d - w))
-        _store_row(rhs, e, s0, s1, s2, s3)
+        store_four(rhs, e, s0, s1, s2, s3)
 
 
 @kernel

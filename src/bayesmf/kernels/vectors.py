@@ -13,6 +13,8 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic, models, register_model
 
+from bayesmf.kernels.compile import kernel
+
 LANES = 8  # doubles in the widest vector register; narrower machines use several for one
 _VECTOR = ir.VectorType(ir.DoubleType(), LANES)
 _CONTRACT = ("contract",)  # a product and a sum may be rounded once
@@ -181,3 +183,18 @@ def total(_: Any, x: Any) -> Any:
         return builder.call(add, [number(0.0), args[0]], fastmath=("reassoc",))
 
     return types.float64(_vector), emit
+
+
+@kernel(inner=True)
+def load_four(A, p):
+    """Read four vectors, one after the other."""
+    return load(A, p), load(A, p + LANES), load(A, p + 2 * LANES), load(A, p + 3 * LANES)
+
+
+@kernel(inner=True)
+def store_four(A, p, s0, s1, s2, s3):
+    """Write four vectors, one after the other."""
+    store(A, p, s0)
+    store(A, p + LANES, s1)
+    store(A, p + 2 * LANES, s2)
+    store(A, p + 3 * LANES, s3)
