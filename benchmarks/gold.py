@@ -14,6 +14,7 @@ kept in a file, so that a run goes on where it was stopped.
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
@@ -30,8 +31,9 @@ from benchmarks.report import RESULTS, Options, table
 
 STORE = RESULTS / "gold-runs.json"
 CHAINS, CELLS, ABOVE, FAR = 4, 200, 1.1, 3.0
+WORKERS = 2  # chains side by side
 SHORT, GOLD = (250, 250), (1000, 12_500)  # sweeps of burn-in, and draws
-MATRICES = ("ccle", "methylation")
+MATRICES = ("ccle", "methylation", "gdsc")
 
 
 def draws_of(
@@ -40,12 +42,16 @@ def draws_of(
     """Predictions (chains, draws, cells) of all chains of a run."""
     problem = Problem.of(X, preset(name), rank)
     values = np.empty((CHAINS, length[1], cells[0].size))
-    for one in range(CHAINS):
+
+    def run(one: int) -> None:
         states = chain(problem, random_state=(seed, one))
         for sweep in range(-length[0], length[1]):
             state = next(states)
             if sweep >= 0:
                 values[one, sweep] = np.einsum("tk,tk->t", state.U[cells[0]], state.V[cells[1]])
+
+    with ThreadPoolExecutor(WORKERS) as pool:
+        list(pool.map(run, range(CHAINS)))
     return values
 
 

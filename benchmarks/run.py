@@ -139,7 +139,10 @@ PARTS = {
     ),
     "gold": Part(
         "usual runs beside ones fifty times as long (hours)", takes=("models", "data"),
-        data=("ccle", "methylation"), pages=("docs/mixing.md",),
+        data=("ccle", "methylation", "gdsc"), pages=("docs/mixing.md",),
+    ),
+    "relaxation": Part(
+        "what drawing rows on the other side of their mean brings", pages=("docs/mixing.md",)
     ),
     "units": Part("whether the units of the data matter", pages=("docs/defaults.md",)),
     "verdicts": Part(
