@@ -37,6 +37,11 @@ SEEDS, CELLS, SCREENED, ABOVE = range(4), 200, 100_000, 1.1
 LIKELIHOODS = ("GGGW rows", "GGGW cols", "GGGW both", "TGGW", "NGG", "NGGG", "OGGW")
 RATINGS = ("OGGW",)  # for the ratings of MovieLens alone
 MODELS = (*bayesmf.PRESETS, *LIKELIHOODS)
+GROUPS = {  # by the letters of a name: the first that fits
+    "counts": ("P", "N"), "Student-t": ("T",), "Laplace, horseshoe": ("GL", "GHH"),
+    "nonnegative": ("GE", "GT", "GVn"), "normal, volume": ("G", "O"),
+}  # fmt: skip
+FEW, SOME = 0.01, 0.05  # of the cells
 
 
 def share_above(U: np.ndarray, V: np.ndarray) -> float:
@@ -130,7 +135,37 @@ def tables(data: dict[str, Any]) -> list[dict[str, Any]]:
             rows.append((TITLES[name], model, *_figures(found)))
     header = ("data", "model", "above 1.1, old", "above 1.1, new", "seconds, new / old",
               "effective samples per second, new / old")  # fmt: skip
-    return [table("Chains that disagree", header, rows, quoted=True)]
+    return [
+        in_groups(data["runs"]),
+        table("Cells that disagree, run by run", header, rows, quoted=True),
+    ]
+
+
+def group(model: str) -> str:
+    """The group of a model; GL21 is a nonnegative one."""
+    name = model.replace("GL21", "GE")
+    return next(title for title, heads in GROUPS.items() if name.startswith(heads))
+
+
+def in_groups(runs: dict[str, Any]) -> dict[str, Any]:
+    """How many runs of every group have few cells that disagree."""
+    shares: dict[tuple[str, str], list[float]] = {}
+    for place, one in runs.items():
+        which, _, model, _ = place.split(", ")
+        shares.setdefault((group(model), which), []).append(one["above"])
+    rows = []
+    for title in reversed(GROUPS):
+        found = [np.array(shares.get((title, which), [])) for which in ("old", "new")]
+        if not found[1].size:
+            continue
+        parts = [
+            f"{100 * np.mean(one <= limit):.0f} %" if one.size else "-"
+            for limit in (FEW, SOME) for one in found
+        ]  # fmt: skip
+        rows.append((title, found[1].size, *parts))
+    header = ("priors, likelihoods", "runs", "at most 1 %, old", "at most 1 %, new",
+              "at most 5 %, old", "at most 5 %, new")  # fmt: skip
+    return table("Runs with few cells that disagree", header, rows, quoted=True)
 
 
 def _figures(found: dict[str, list[dict[str, Any]]]) -> list[str]:
