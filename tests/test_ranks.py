@@ -7,7 +7,7 @@ import pytest
 
 from bayesmf import BayesianMF, ModelError, ObservedMatrix
 from bayesmf.model.presets import as_model
-from bayesmf.ranks import automatic
+from bayesmf.ranks import _Losses, _smallest, automatic
 
 SHORT = {"draws": 5, "burn_in": 5, "chains": 1, "random_state": 0}
 
@@ -86,3 +86,21 @@ def test_entries_that_are_alone_are_not_held_out(quick):
     X[0] = np.arange(6.0)  # every column but the first has an entry that nobody can spare
     mf = BayesianMF("GGG", **SHORT).fit(X)
     assert np.isfinite(mf.predict()).all()
+
+
+@pytest.mark.parametrize(("entries", "found"), [(100, 2), (100_000, 4)])
+def test_a_gain_that_may_be_chance_buys_no_factors(entries, found):
+    """Rank 4 is better by two percent: less than one standard error of few entries."""
+    rng = np.random.default_rng(0)
+    common, chance = rng.chisquare(1, entries), rng.normal(0, 0.5, (9, entries))
+    chance -= chance.mean(axis=1, keepdims=True)
+
+    def squares(rank):
+        mean = 3.0 if rank == 1 else 1.0 if rank == 4 else 1.02
+        return mean * common / common.mean() + chance[rank]
+
+    losses = _Losses(squares)
+    for rank in (1, 2, 3, 4, 5, 8):
+        losses.error(rank)
+    assert _smallest(losses) == found
+    assert losses.best == 4

@@ -26,9 +26,10 @@ WORSE = 1.02  # times the best error: a rank that is a step too far
 LADDER = (1, 2, 3, 5, 8, 12, 20, 30)  # candidates, where nobody names any
 _PARTS, _MANY = 8, 20_000  # one part is held out; entries from which on one part is enough
 _BURN_IN, _DRAWS = 60, 90  # sweeps of a short chain
-_CLEARLY = 0.995  # times an error: a smaller one is better by more than chance
-_NEAR = 1.015  # times the best error: so near that chance may decide which is better
-_HARMLESS = 1.02  # times the best error: factors that are not needed, but do no harm
+# Parts of an error by which another may be larger:
+_CLEARLY = 0.005  # and matter to nobody
+_NEAR = 0.015  # and fewer factors may still be as good
+_HARMLESS = 0.02  # for factors that are not needed, but do no harm
 _MIDDLE = 8  # the step of the ladder that is tried first
 _PATIENCE = 2  # steps up that may bring nothing
 
@@ -75,7 +76,8 @@ def automatic(
     An eighth of the entries is held out, twice if there are few, and short chains predict them at
     the ranks of `LADDER`: from the middle up, until two in a row bring nothing, and then down,
     as long as that is not clearly worse. The smallest rank whose error is as good as the
-    best one's is then found between two steps; but a table of few rows or columns gets
+    best one's, up to half a percent or one standard error of the difference over the same entries,
+    is then found between two steps; but a table of few rows or columns gets
     as many factors as it has of these, unless fewer are clearly better: idle factors are harmless,
     and a few entries tell ranks apart by chance. The other models are tried at this rank, and must
     beat the first in error and in log density. A model whose noise has too few entries to be
@@ -85,13 +87,14 @@ def automatic(
     first = next(iter(models))
     errors: dict[int, float] = {}
     if rank is None:
-        rank, errors = _find(lambda k: trials.scores(models[first], k).error, min(X.shape))
+        losses = _Losses(lambda k: trials.scores(models[first], k).squares)
+        rank, errors = _find(losses, min(X.shape)), losses.errors
     found = {name: trials.scores(model, rank) for name, model in models.items() if len(models) > 1}
     sound = [name for name, scores in found.items() if scores.sound] or [first]
     best = sound[0]
     for name in sound[1:]:
         if (
-            found[name].error < _CLEARLY * found[best].error
+            found[name].error < (1 - _CLEARLY) * found[best].error
             and found[name].density > found[best].density
         ):
             best = name
@@ -99,11 +102,19 @@ def automatic(
 
 
 class Scores(NamedTuple):
-    """Mean squared error and log density of held-out entries; whether nothing speaks against it."""
+    """Squared errors and log densities of held-out entries; whether nothing speaks against it."""
 
-    error: float
-    density: float
+    squares: Array
+    densities: Array
     sound: bool
+
+    @property
+    def error(self) -> float:
+        return float(self.squares.mean())
+
+    @property
+    def density(self) -> float:
+        return float(self.densities.mean())
 
 
 class _Trials:
@@ -150,51 +161,73 @@ class _Trials:
 
         found = self._on_parts(judged)
         if not found:
-            return Scores(0.0, 0.0, True)
+            return Scores(np.zeros(1), np.zeros(1), True)
         squares, densities, sound = zip(*found, strict=True)
-        error, density = (float(np.concatenate(part).mean()) for part in (squares, densities))
-        return Scores(error, density, all(sound))
+        return Scores(np.concatenate(squares), np.concatenate(densities), all(sound))
 
 
-def _find(error: Callable[[int], float], size: int) -> tuple[int, dict[int, float]]:
-    """The rank for a matrix whose smaller side has this size, and all errors."""
-    errors = _climb(error, min(LADDER[-1], size))
-    if size <= LADDER[-1]:
-        if size not in errors:
-            errors[size] = error(size)
-        if errors[size] <= _HARMLESS * min(errors.values()):
-            return size, errors
-    return _smallest(errors, error), errors
+class _Losses:
+    """Squared errors of the same held-out entries by rank, found when they are first asked for."""
+
+    def __init__(self, of: Callable[[int], Array]) -> None:
+        self._of, self._squares = of, dict[int, Array]()
+        self.errors: dict[int, float] = {}
+
+    def error(self, rank: int) -> float:
+        """Mean squared error at a rank."""
+        if rank not in self.errors:
+            self._squares[rank] = self._of(rank)
+            self.errors[rank] = float(self._squares[rank].mean())
+        return self.errors[rank]
+
+    @property
+    def best(self) -> int:
+        """The rank with the least error so far."""
+        return min(self.errors, key=self.errors.__getitem__)
+
+    def is_worse(self, rank: int, than: int, by: float) -> bool:
+        """Whether a rank's error is this part larger than another's, and not by chance.
+
+        By chance it may be one standard error of the difference over the entries.
+        """
+        more = self.error(rank) - self.error(than)
+        differences = self._squares[rank] - self._squares[than]
+        return more > max(by * self.error(than), differences.std() / differences.size**0.5)
 
 
-def _climb(error: Callable[[int], float], most: int) -> dict[int, float]:
-    """Errors of steps of the ladder, from the middle up and then down, as far as they are good."""
+def _find(losses: _Losses, size: int) -> int:
+    """The rank for a matrix whose smaller side has this size."""
+    _climb(losses, min(LADDER[-1], size))
+    if size <= LADDER[-1] and not losses.is_worse(size, losses.best, _HARMLESS):
+        return size
+    return _smallest(losses)
+
+
+def _climb(losses: _Losses, most: int) -> None:
+    """Try steps of the ladder, from the middle up and then down, as far as they are good."""
     steps = [step for step in LADDER if step < most] + [most]
     start = min(len(steps) - 1, LADDER.index(_MIDDLE))
-    errors = {steps[start]: error(steps[start])}
+    losses.error(steps[start])
     idle = 0
     for rank in steps[start + 1 :]:
-        best = min(errors.values())
-        errors[rank] = error(rank)
-        idle = 0 if errors[rank] < _CLEARLY * best else idle + 1
+        best = losses.best
+        idle = 0 if losses.is_worse(best, rank, _CLEARLY) else idle + 1
         if idle == _PATIENCE:
             break
     for above, rank in pairwise(steps[start::-1]):
-        if errors[above] > _NEAR * min(errors.values()):
+        if losses.is_worse(above, losses.best, _NEAR):
             break
-        errors[rank] = error(rank)
-    return errors
+        losses.error(rank)
 
 
-def _smallest(errors: dict[int, float], error: Callable[[int], float]) -> int:
-    """The smallest rank that is as good as the best, also between the steps; adds its errors."""
-    limit = min(errors.values()) / _CLEARLY
-    high = min(k for k, e in errors.items() if e <= limit)
-    low = max((k for k in errors if k < high), default=0)
+def _smallest(losses: _Losses) -> int:
+    """The smallest rank that is as good as the best, also between the steps."""
+    best = losses.best
+    high = min(k for k in losses.errors if not losses.is_worse(k, best, _CLEARLY))
+    low = max((k for k in losses.errors if k < high), default=0)
     while high - low > 1:
         middle = (low + high) // 2
-        errors[middle] = error(middle)
-        low, high = (low, middle) if errors[middle] <= limit else (middle, high)
+        low, high = (middle, high) if losses.is_worse(middle, best, _CLEARLY) else (low, middle)
     return high
 
 

@@ -29,7 +29,7 @@ from benchmarks.report import RESULTS, Options, claim
 OWN = [name for name, part in run.PARTS.items() if not part.bench]  # parts with a file of their own
 SHORT = ("sweep", "study", "hardware", "mixing", "scaling", "accuracy", "chains", "compare",
          "coverage", "evidence", "families", "features", "feature_sweeps", "gdsc", "likelihoods",
-         "noise", "simulated", "tables")  # fmt: skip
+         "noise", "simulated", "tables", "tempering")  # fmt: skip
 
 
 @pytest.fixture

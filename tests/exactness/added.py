@@ -39,10 +39,11 @@ def horseshoe(scale: float = 1.0):
     def density(U, v):
         deviation = (v["local"] * v["overall"]) ** -0.5
         total = stats.norm.logpdf(U, 0, deviation).sum()
-        for name, width in (("local", 1.0), ("overall", scale)):
-            total += stats.gamma.logpdf(v[name], 0.5, scale=1 / v[f"{name}_rate"]).sum()
-            total += stats.gamma.logpdf(v[f"{name}_rate"], 0.5, scale=width**2).sum()
-        return total
+        # of the inverse square p of a half-Cauchy deviation, p^(-1/2), the last the Jacobian
+        local = v["local"] ** -0.5
+        total += (stats.halfcauchy.logpdf(local) + np.log(0.5 * local**3)).sum()
+        total += stats.gamma.logpdf(v["overall"], 0.5, scale=1 / v["overall_rate"]).sum()
+        return total + stats.gamma.logpdf(v["overall_rate"], 0.5, scale=scale**2).sum()
 
     return density
 
@@ -59,10 +60,10 @@ ADDED = {
             ),
             "local precisions without the overall one": (
                 "hyper", "updates: local",
-                lambda d, prior, U, values: replace(d, rate=values["local_rate"] + 0.5 * U**2),
+                lambda d, prior, U, values: replace(d, rate=0.5 * U**2),
             ),
-            "local rates without their 1": (
-                "hyper", "updates: local_rate", lambda d, *_: replace(d, rate=d.rate - 1.0)
+            "local precisions of a normal without its 1/2": (
+                "hyper", "updates: local", lambda d, *_: replace(d, rate=2.0 * d.rate)
             ),
             "overall precision counts the rows twice": (
                 "hyper", "updates: overall",

@@ -74,6 +74,15 @@ def gig_half_cdf(a, b):
     return lambda x: 1 - reciprocal(1 / x)
 
 
+def half_cauchy_precision_cdf(rate):
+    """Density proportional to exp(-rate x) / (1 + x), by exponential integrals times e^argument."""
+
+    def scaled(z):
+        return special.hyperu(1.0, 1.0, z)
+
+    return lambda x: 1 - np.exp(-rate * x) * scaled(rate * (1 + x)) / scaled(rate)
+
+
 def log_scale_cdf(exponent, log_weights):
     """By quadrature: log density exponent x - sum over powers p of e^(log_weights[p] + p x) / 2."""
     powers = np.array(list(log_weights))[:, None]

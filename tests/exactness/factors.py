@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from itertools import product
 from unittest import mock
 
@@ -18,7 +19,7 @@ from bayesmf.priors import (
 from bayesmf.streams import Stream, seed_words
 from bayesmf.updates import blocks, moments, normal
 from bayesmf.updates import volume as volume_updates
-from bayesmf.updates.blocks import Gram, row_passes
+from bayesmf.updates.blocks import Gram
 from bayesmf.updates.counts import split as split_counts
 from bayesmf.updates.terms import EntryTerms, NonnegativeTerms, RowTerms, VolumeTerms
 from tests.exactness.ratios import (
@@ -31,6 +32,7 @@ from tests.exactness.ratios import (
     with_factors,
 )
 
+CHOLESKY = rows.cholesky
 ASSEMBLE_SINGULAR, DRAW_REAL = volume.assemble_singular, volume._draw_real.py_func
 
 
@@ -175,11 +177,12 @@ class Draws:
     """Stands in for the last step of a half-sweep: checks what it is given, and moves the factors.
 
     The kernels run as Python, so that precisions and linear terms are those of the real draws.
+    Nonnegative rows are fit to be moved between the walls, or all of them are not.
     """
 
-    def __init__(self, s: Setup, index: int, sweep: int = 0) -> None:
-        self.s, self.index, self.calls = s, index, 0
-        self.stream = Stream(seed_words(0), sweep=sweep)
+    def __init__(self, s: Setup, index: int, fit: bool = True) -> None:
+        self.s, self.index, self.calls, self.fit = s, index, 0, fit
+        self.stream = Stream(seed_words(0))
         self.side = s.problem.side(s.state.copy(), index)
         self.X, self.basis = self.side.U, np.eye(s.data.rank)
         self.T = self.basis  # x = T y for the row that is being drawn
@@ -228,37 +231,47 @@ class Draws:
         factor = np.triu(U[:K, :K], 1).T + np.diag(1 / inverse)
         h[:K] = self.solved(factor, h[:K].copy(), spread)
 
-    def draw_entries(self, s, x, A, h, roots, half, passes, mirrored) -> None:
-        A, h = A[: x.size, : x.size], h[: x.size]
-        x[:] = self.move(self.calls, lambda x: np.exp(2 * half) * quadratic(x, A, h), True)
+    def cholesky(self, A, floor) -> None:
+        self.precisions = np.tril(A.transpose(2, 0, 1))
+        CHOLESKY(A, floor)
+
+    def move_rows(self, i, n, U, T, h, z, spread, time, S, x, v, mean, state) -> None:
+        """One row in each lane, whose precision has been factored."""
+        state[0], K = self.fit, U.shape[1]
+        for lane in range(n * self.fit):
+            A, b = symmetric(self.precisions[lane, :K, :K].T), h[:K, lane]
+            U[i + lane] = self.move(i + lane, partial(quadratic, A=A, h=b), True)
+
+    def draw_row(self, s, i, U, A, h, spread, time, work) -> None:
+        K = U.shape[1]
+        U[i] = self.move(i, lambda x: quadratic(x, A[:, :K], h[:K]) / spread**2, True)
 
     def draw_entry(self, s, root, b, spread) -> float:
         """One entry of a nonnegative row, in one of the passes over it."""
         K = self.X.shape[1]
-        ends = K * np.cumsum(row_passes(self.side.view, K, self.stream).counts)
-        i, k = int(np.searchsorted(ends, self.calls, side="right")), self.calls % K
+        i, k = self.calls // (K * nonnegative.PASSES), self.calls % K
         density = lambda x: (b * x - 0.5 * (root * x) ** 2) / spread**2  # noqa: E731
         return float(self.move((i, k), density, True))
 
-    def mirror_entry(self, s, root, b, spread, x) -> float:
-        return self.draw_entry(s, root, b, spread)
-
     def run(self, inverse_moments: Callable = moments.inverse_moments) -> None:
-        names = ("draw_rows", "draw_nonnegative_rows")
-        python = {name: getattr(normal, name).py_func for name in names}
         coupled = {n: getattr(volume_updates, n).py_func for n in ("draw_volume", "draw_singular")}
         coupled |= {"whitened": self.whitened, "inverse_moments": inverse_moments}
-        last = {"solve_one": self.solve_one, "_draw_entries": self.draw_entries}
+        last = {"solve_one": self.solve_one, "draw_row": self.draw_row}
         last |= {"assemble_singular": self.assemble_singular, "_draw_real": DRAW_REAL}
         with (
-            mock.patch.multiple(normal, **python),
+            mock.patch.object(normal, "draw_rows", normal.draw_rows.py_func),
             mock.patch.multiple(volume_updates, **coupled),
-            mock.patch.object(rows, "solve_and_draw", self.solve_and_draw),
+            mock.patch.multiple(
+                rows,
+                cholesky=self.cholesky,
+                solve_and_draw=self.solve_and_draw,
+                move_rows=self.move_rows,
+                draw_unfit=nonnegative.draw_unfit.py_func,
+            ),
             mock.patch.multiple(
                 nonnegative,
-                draw_nonnegative=nonnegative.draw_nonnegative.py_func,
+                draw_entries=nonnegative.draw_entries.py_func,
                 draw_entry=self.draw_entry,
-                mirror_entry=self.mirror_entry,
             ),
             mock.patch.multiple(volume, **last),
         ):
@@ -267,18 +280,15 @@ class Draws:
 
 def check_kernels(s: Setup) -> None:
     """Real-valued entries are left out: `check_factors` goes through their residuals."""
-    for index, sweep in product((0, 1), (0, 1)):
-        draws = Draws(s, index, sweep)
+    for index, fit in product((0, 1), (True, False)):
+        draws = Draws(s, index, fit)
         prior = draws.side.prior
-        if getattr(prior, "update", "rows") == "entries" or (sweep and not prior.nonnegative):
+        one_by_one = not fit and prior.nonnegative and not isinstance(prior, Volume)
+        if getattr(prior, "update", "rows") == "entries" or not (fit or one_by_one):
             continue
         draws.run()
-        one_by_one = prior.nonnegative and not isinstance(prior, Volume)
         n, K = draws.X.shape
-        passes = row_passes(draws.side.view, K, draws.stream)
-        drawn = K * passes.counts.sum() if one_by_one else n
-        assert passes.mirrored == bool(sweep)
-        assert draws.calls == drawn
+        assert draws.calls == (n * K * nonnegative.PASSES if one_by_one else n)
         if isinstance(prior, Volume) and s.data.rank > 1:
             Draws(s, index).run(lambda X: (np.ones((X.shape[1],) * 2), np.nan))
 

@@ -53,7 +53,7 @@ from bayesmf.sampler.state import Problem
 from bayesmf.updates import blocks, moments
 from bayesmf.updates import counts as count_updates
 from bayesmf.updates import volume as volume_updates
-from bayesmf.updates.terms import RotationTerms
+from bayesmf.updates.terms import NonnegativeTerms, RotationTerms
 from tests.exactness.added import ADDED
 from tests.exactness.cases import (
     CASES,
@@ -291,7 +291,7 @@ MUTATIONS = {
         "factors", "PGGG", Gamma, "gamma_terms", fields(rate=lambda t, *_: t.rate[:1])
     ),
     "relaxed rows with all of their noise": Mutation(
-        "relaxed", "GGG", blocks, "relaxation", lambda how, _: how._replace(spread=1.0)
+        "relaxed", "GGG", blocks, "relaxation", lambda how, *_: how._replace(spread=1.0)
     ),
     "split by square roots": Mutation("split", "PGG", counts, "_weights", of_roots),
     # The kernels
@@ -304,6 +304,14 @@ MUTATIONS = {
     "kernel of nonnegative rows: other entries counted less": Mutation(
         "kernels", "GEE", nonnegative, "subtract_row",
         lambda _, x, A, k, linear: linear.__iadd__(0.01 * x * A[k]),
+    ),
+    "kernel of nonnegative rows: precision of the prior left out": Mutation(
+        "kernels", "GTT mean", NonnegativeTerms, "rows",
+        fields(diagonal=lambda t, *_: 0 * t.diagonal),
+    ),
+    "kernel of nonnegative rows: coupling with itself": Mutation(
+        "kernels", "GL21", NonnegativeTerms, "rows",
+        fields(precision=lambda t, *_: t.precision + np.eye(len(t.precision))),
     ),
     "kernel of rows without the Laplace variances": Mutation(
         "kernels", "GLL", Laplace, "terms", fields(diagonal=lambda t, *_: 0 * t.diagonal + 0.1)
@@ -695,7 +703,7 @@ def test_the_checks_notice_under_other_likelihoods(name, data, verdict):
 
 WRONG_PLACES = {
     "relaxed rows: their own place left out": ("GGGW", rebuilt(
-        rows, "stay * x[k] + solution", "solution")),
+        rows, "stay * U[i + lane, k] + solution", "solution")),
     "relaxed entries: all of the mean": ("GGGU", rebuilt(
         entries, "(1.0 - stay) * b / p", "b / p")),
     "relaxed rows of volume: their own place left out": ("GVG", rebuilt(

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from bayesmf import ObservedMatrix, Problem
-from bayesmf.kernels import counts, entries, nonnegative, rotation, rows
+from bayesmf.kernels import counts, entries, nonnegative, rotation, rows, walls
 from bayesmf.likelihoods import Censored, Gaussian, Ordinal, base, student
 from bayesmf.likelihoods import counts as count_likelihoods
 from bayesmf.model import biases
@@ -29,6 +29,7 @@ from bayesmf.streams import Stream
 from bayesmf.updates import counts as updates
 from bayesmf.updates import normal
 from bayesmf.updates.blocks import Relaxation
+from bayesmf.updates.terms import NonnegativeTerms
 from tests.exactness.simulation import (
     MASKS,
     PROPER,
@@ -44,7 +45,7 @@ from tests.exactness.variations import VARIATIONS
 FAMILY_ERROR = 1e-4
 QUICK = {"chains": 100, "length": 25}
 LONGER = {"chains": 200, "length": 45}  # for a mutation with a small effect
-LONGEST = {"chains": 800, "length": 45}
+LONGEST = {"chains": 1600, "length": 45}
 LONG = {"chains": 200, "length": 50}
 DRAWS = 1500
 
@@ -321,9 +322,9 @@ MUTATIONS = {
             scale=lambda scale, beside: scale - beside.T @ beside))),
     # Rows that are drawn on the other side of their mean
     "relaxed rows: all of the noise": ("GGG", "dense", False, patched(
-        normal, "relaxation", lambda right, stream: right(stream)._replace(spread=1.0))),
+        normal, "relaxation", lambda right, *how: right(*how)._replace(spread=1.0))),
     "relaxed rows: all of the mean": ("GGGW", "dense", False, rebuilt(
-        rows, "(1.0 - stay) * (linear", "1.0 * (linear")),
+        rows, "new = 1.0 - stay if", "new = 1.0 if")),
     "relaxed entries: their own place left out": ("GGGU", "sparse", False, rebuilt(
         entries, "stay * x[k] + (1.0 - stay) * b / p", "(1.0 - stay) * b / p")),
     "relaxed effects: all of their means": ("GGG-biases", "dense", False, patched(
@@ -350,18 +351,25 @@ MUTATIONS = {
         entries, "return squared_error(change", "return 0.5 * squared_error(change")),
     "entries: own share left out of the residual": ("GGGU", "sparse", False, rebuilt(
         entries, "tau * (g + x[k] * d)", "tau * g")),
-    "nonnegative rows: sign of the coupling": ("GL21", "dense", False, rebuilt(
-        nonnegative, "= coupling + noise", "= -coupling + noise")),
-    "nonnegative rows: other entries as they were before": ("GEE", "dense", False, rebuilt(
-        nonnegative, "subtract_row(new - x[k],", "subtract_row(0.0 * x[k],")),
+    "nonnegative rows: sign of the coupling": ("GL21", "dense", False, patched(
+        NonnegativeTerms, "rows", lambda right, self: right(
+            self._replace(coupling=-self.coupling)))),
     "nonnegative rows: precision of the prior left out": ("GTT", "sparse", False, rebuilt(
-        nonnegative, "math.sqrt(p[a] + noise", "math.sqrt(noise")),
-    "nonnegative rows: sign of the linear term lost": ("GEG", "dense", False, rebuilt(
+        rows, "A[k, k, lane] += diagonal[p, k]", "A[k, k, lane] += 0.0 * diagonal[p, k]")),
+    "walls: only the entry that meets one is reflected": ("GEE", "dense", False, rebuilt(
+        walls, "v[k, lane] -= push * S[wall, k, lane]", "v[k, lane] -= 0.0 * S[wall, k, lane]")),
+    "walls: reflected by too little": ("GTT", "dense", False, rebuilt(
+        walls, "push = 2.0 * speed", "push = 1.0 * speed")),
+    "walls: a mean too near to zero": ("GTT", "sparse", False, rebuilt(
+        walls, "load(h, c * LANES)", "product(splat(0.9), load(h, c * LANES))")),
+    "walls: velocities too small": ("GTT", "dense", False, rebuilt(
+        walls, "store(v, a * LANES, s)", "store(v, a * LANES, product(splat(0.8), s))")),
+    "walls: fit where the first entry is small": ("GTT", "dense", False, rebuilt(
+        walls, "fit[lane] = regular and", "fit[lane] = regular and x[0, lane] < 0.7 and")),
+    "unfit rows: other entries as they were before": ("GEE", "sparse", False, rebuilt(
+        nonnegative, "subtract_row(new - x[k],", "subtract_row(0.0 * x[k],")),
+    "unfit rows: sign of the linear term lost": ("GEE", "sparse", False, rebuilt(
         nonnegative, "truncated_excess(s, -b", "truncated_excess(s, abs(b)")),
-    "nonnegative rows: mirrored beyond the mean": ("GTT", "dense", False, rebuilt(
-        nonnegative, "twice = 2.0 *", "twice = 2.4 *")),
-    "nonnegative rows: mirrored points drawn from the mean on": ("GTT", "dense", False, rebuilt(
-        nonnegative, "return twice + spread", "return 0.5 * twice + spread")),
     "counts: the last factor gets nothing": ("PGGG", "dense", False, rebuilt(
         counts, "for k in range(K - 1):", "for k in range(K - 2):")),
     "noise: sum over K entries of a row": ("GGG", "dense", False, patched(
@@ -392,14 +400,18 @@ WRONG_ROTATIONS = {
 }
 # fmt: on
 SMALL_EFFECTS = {
+    "one row too few in the rate",
     "one observation too many",
-    "nonnegative rows: other entries as they were before",
     "unequal noise: rates without tau",
     "unequal noise: shape drawn after the levels",
     "Student: nu / 2 for (nu + 1) / 2",
     "Student: weights left out of the factors",
 }
-TINY_EFFECTS = {"ordinal: latent values from before the cuts"}
+TINY_EFFECTS = {
+    "ordinal: latent values from before the cuts",
+    "walls: fit where the first entry is small",
+    "unfit rows: other entries as they were before",
+}
 
 
 @pytest.mark.parametrize(

@@ -109,7 +109,7 @@ MUTATIONS = {
     ),
     "volume: sign of the other entries": (
         "GVnG",
-        rebuilt(volume, "draw_nonnegative(s, x, A,", "draw_nonnegative(s, x, -A,"),
+        rebuilt(volume, "= prior * B[a, b]", "= (2.0 * (a == b) - 1.0) * prior * B[a, b]"),
     ),
     "GGG precision halved": ("GGG", patched(Normal, "terms", half_precision)),
 }

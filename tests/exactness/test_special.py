@@ -9,7 +9,7 @@ import pytest
 from scipy import special, stats
 
 from bayesmf.kernels import fill as kinds
-from bayesmf.kernels import nonnegative, random
+from bayesmf.kernels import random
 from bayesmf.kernels import special as samplers
 from bayesmf.priors import L21
 from bayesmf.priors import distributions as dist
@@ -20,6 +20,7 @@ from tests.exactness.cdfs import (
     gamma_cdf,
     gig_cdf,
     gig_half_cdf,
+    half_cauchy_precision_cdf,
     inverse_gaussian_cdf,
     ks,
     log_gamma_cdf,
@@ -140,27 +141,6 @@ def test_truncated_normal_without_precision(b, fits):
     fits("truncated normal", ks(fill(kinds.TRUNCATED, b, 0.0), truncated_cdf(0.0, b)))
 
 
-def mirrored(p, b, off=1.0):
-    """Draws of a truncated normal, each moved once by the kernel; the mean may be off."""
-    state = np.empty(4, np.uint64)
-    random.seed_stream(stream(1, p, b).key(), 0, state)
-    x = fill(kinds.TRUNCATED, b, p)[:20_000]
-    root = np.sqrt(p)
-    return x, np.array([nonnegative.mirror_entry(state, root, off * b, 1.0, old) for old in x])
-
-
-@pytest.mark.parametrize("p", [1e-6, 1.0, 1e4])
-@pytest.mark.parametrize("ratio", [-5.0, 0.0, 0.3, 1.0, 3.0, 12.0])
-def test_mirrored_entries_stay_truncated_normal(ratio, p, fits):
-    """And go to the other side of a positive mean."""
-    b = ratio * np.sqrt(p)
-    old, new = mirrored(p, b)
-    fits("truncated normal, mirrored", ks(new, truncated_cdf(p, b)))
-    if ratio > 1:
-        assert np.corrcoef(old, new)[0, 1] < -0.7
-    assert new.min() >= 0
-
-
 @pytest.mark.seeds
 @pytest.mark.parametrize(
     ("mean", "shape"),
@@ -195,6 +175,14 @@ def test_gig_half(a, b, fits):
 def test_gig_three_halves(a, b, fits):
     fits("GIG 3/2", ks(fill(kinds.GIG, 1.5, a, b), gig_cdf(1.5, a, b)))
     fits("GIG 3/2", ks(fill(kinds.GIG, -1.5, a, b, seed=1), gig_cdf(-1.5, a, b)))
+
+
+@pytest.mark.seeds
+@pytest.mark.parametrize("rate", [1e-12, 1e-6, 1e-3, 0.1, 0.9, 1.1, 5.0, 100.0, 1e4])
+def test_half_cauchy_precision(rate, fits):
+    x = fill(kinds.HALF_CAUCHY, rate)
+    assert x.min() > 0
+    fits("half-Cauchy precision", ks(x, half_cauchy_precision_cdf(rate)))
 
 
 @pytest.mark.seeds
@@ -382,9 +370,6 @@ WRONG = {
     "gamma rate": lambda: ks(fill(kinds.GAMMA, 2.0, 1.0), gamma_cdf(2.0, 1.05)),
     "truncated below": lambda: ks(fill(kinds.TRUNCATED, -3.0, 1.0), truncated_cdf(1.0, -3.15)),
     "truncated above": lambda: ks(fill(kinds.TRUNCATED, 3.0, 1.0), truncated_cdf(1.0, 3.15)),
-    "truncated, mirrored by another mean": lambda: ks(
-        mirrored(1.0, 1.5, off=1.05)[1], truncated_cdf(1.0, 1.5)
-    ),
     "truncated far below": lambda: ks(
         fill(kinds.TRUNCATED, -1e6, 1.0), truncated_cdf(1.0, -1.05e6)
     ),

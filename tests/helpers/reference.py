@@ -153,26 +153,24 @@ def sweep(problem, state):
 # Factors under a Gaussian likelihood
 
 
-STAY = -0.5  # of a real-valued row in what it becomes
+STAY = -0.5  # of a row in what it becomes, or the cosine of the angle by which it goes round
 
 
 def draw_gaussians(side, F, tau, stream):
     """Rows in turn; the volume prior of a row depends on the rows drawn before it."""
-    prior, key, mirrored = side.prior, stream.key(), stream.sweep % 8 != 0
+    prior, key, draw = side.prior, stream.key(), draw_row
+    if prior.nonnegative:
+        draw = draw_nonnegative
+    elif getattr(prior, "update", "rows") == "entries":
+        draw = draw_entries
     for i in range(side.n):
-        row, seen = Row(key, i), ~np.isnan(side.R[i])
-        if prior.nonnegative or getattr(prior, "update", "rows") == "entries":
-            draw_entries(row, side, i, F[seen], side.R[i, seen], tau, mirrored)
-        else:
-            draw_row(row, side, i, F[seen], side.R[i, seen], tau)
+        seen = ~np.isnan(side.R[i])
+        draw(Row(key, i), side, i, F[seen], side.R[i, seen], tau)
 
 
 def draw_row(row, side, i, F, r, tau):
     """A whole row about the mean of N(A^-1 h, A^-1), on the other side of it."""
-    A, h = row_terms(side, i)
-    for f, value in zip(F, r, strict=True):
-        A = A + tau * np.outer(f, f)
-        h = h + tau * value * f
+    A, h = conditional(side, i, F, r, tau)
     L = np.linalg.cholesky(A)
     mean, noise = np.linalg.solve(A, h), np.linalg.solve(L.T, row.normals(side.K))
     side.X[i] = mean + STAY * (side.X[i] - mean) + np.sqrt(1 - STAY**2) * noise
@@ -187,51 +185,83 @@ def row_terms(side, i):
         return side.own["precision"], side.own["precision"] @ side.own["mean"]
     if isinstance(prior, Laplace):
         return np.diag(1 / side.own["variance"][i]), zero
-    assert isinstance(prior, Volume)
-    return volume_precision(side, i), zero
-
-
-def draw_entries(row, side, i, F, r, tau, mirrored):
-    """The entries of a row in turn, each with the residual rebuilt from scratch."""
-    x = side.X[i]
-    terms = entry_terms(side, i)
-    passes = 3 if len(r) >= 10 * side.K else 1
-    if not mirrored:
-        passes = min(max(2, 1 + len(r) // (5 * side.K)), 6)
-    for k in list(range(side.K)) * (passes if side.prior.nonnegative else 1):
-        p, b = terms(k)
-        residual = r - F @ x
-        p = p + tau * np.sum(F[:, k] ** 2)
-        b = b + tau * np.sum((residual + x[k] * F[:, k]) * F[:, k])
-        if not side.prior.nonnegative:
-            noise = np.sqrt(1 - STAY**2) * row.normal() / np.sqrt(p)
-            x[k] = b / p + STAY * (x[k] - b / p) + noise
-        elif not mirrored or b <= 0:
-            x[k] = row.truncated(p, b)
-        elif x[k] <= 2 * b / p:
-            x[k] = 2 * b / p - x[k]
-        else:  # beyond, where the same density begins with the slope -b
-            x[k] = 2 * b / p + row.truncated(p, -b)
-
-
-def entry_terms(side, i):
-    """The function that gives the prior's precision and linear term of entry (i, k)."""
-    prior, x = side.prior, side.X[i]
-    if isinstance(prior, Normal):
-        return lambda k: (side.level("precision")[k], 0.0)
     if isinstance(prior, Exponential):
-        return lambda k: (0.0, -side.level("rate")[k])
+        return np.diag(zero), -side.level("rate")
     if isinstance(prior, L21):
-        return lambda k: (prior.strength, -prior.strength * np.delete(x, k).sum())
+        return np.full((side.K, side.K), prior.strength), zero
     if isinstance(prior, TruncatedNormal):
         mean = np.broadcast_to(side.own.get("mean", prior.mean), side.X.shape)[i]
         precision = np.broadcast_to(side.own.get("precision", prior.precision), side.X.shape)[i]
         if isinstance(prior.precision, TruncatedNormalHyper):  # the mean is integrated out
             mean = np.full(side.K, prior.precision.mean)
             precision = 1 / (1 / precision + 1 / prior.precision.precision)
-        return lambda k: (precision[k], precision[k] * mean[k])
-    Q = volume_precision(side, i)
-    return lambda k: (Q[k, k], -np.delete(Q[k] * x, k).sum())
+        return np.diag(precision), precision * mean
+    assert isinstance(prior, Volume)
+    return volume_precision(side, i), zero
+
+
+def conditional(side, i, F, r, tau):
+    """Precision matrix and linear term of row i, given the other side."""
+    A, h = row_terms(side, i)
+    for f, value in zip(F, r, strict=True):
+        A = A + tau * np.outer(f, f)
+        h = h + tau * value * f
+    return A, h
+
+
+def draw_entries(row, side, i, F, r, tau):
+    """Real-valued entries of a row in turn, each with the residual rebuilt from scratch."""
+    x, (prior, zero) = side.X[i], row_terms(side, i)
+    assert not zero.any()
+    for k in range(side.K):
+        p = prior[k, k] + tau * np.sum(F[:, k] ** 2)
+        mean = tau * np.sum((r - F @ x + x[k] * F[:, k]) * F[:, k]) / p
+        x[k] = mean + STAY * (x[k] - mean) + np.sqrt(1 - STAY**2) * row.normal() / np.sqrt(p)
+
+
+def draw_nonnegative(row, side, i, F, r, tau):
+    """A row between the walls at zero; if it is not fit for that, its entries four times over."""
+    x, K, z = side.X[i], side.K, row.normals(side.K)
+    A, h = conditional(side, i, F, r, tau)
+    if is_fit(A, h):
+        S = np.linalg.inv(A)
+        v = np.linalg.inv(np.linalg.cholesky(A)).T @ z
+        x[:] = swing(x.copy(), v, S @ h, S, np.arccos(STAY))
+        return
+    for k in list(range(K)) * 4:
+        x[k] = row.truncated(A[k, k], h[k] - A[k] @ x + A[k, k] * x[k])
+
+
+def is_fit(A, h):
+    """Whether no pivot of A is tiny, and the mean not far below zero nor the room narrow."""
+    rest = A.copy()
+    for k in range(len(A)):
+        if not rest[k, k] > 1e-8 * A[k, k]:
+            return False
+        rest[k + 1 :] -= np.outer(rest[k + 1 :, k], rest[k]) / rest[k, k]
+    S = np.linalg.inv(A)
+    deviations = np.sqrt(np.diag(S))
+    near = np.maximum(-(S @ h) / deviations, 0).sum() < 4 * len(A)
+    room = np.abs(h).sum() / np.abs(A).sum()
+    return near and (len(A) <= 16 or deviations.sum() < 128 * room)
+
+
+def swing(x, v, mean, S, angle):
+    """Round the mean by an angle, with the velocity reflected at each wall."""
+    while True:
+        off = x - mean
+        radius, phase = np.hypot(off, v), np.arctan2(v, off)
+        meets = np.full(len(x), np.inf)
+        for k in np.flatnonzero(radius > abs(mean)):  # mean + radius cos(t - phase) falls to 0
+            meets[k] = (phase[k] + np.arccos(-mean[k] / radius[k])) % (2 * np.pi)
+        k = int(np.argmin(meets))
+        t = min(meets[k], angle)
+        x, v = mean + off * np.cos(t) + v * np.sin(t), v * np.cos(t) - off * np.sin(t)
+        if meets[k] >= angle:
+            return x
+        angle -= t
+        x[k] = 0
+        v = v - 2 * v[k] / S[k, k] * S[k]
 
 
 def volume_precision(side, i):

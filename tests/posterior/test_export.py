@@ -185,6 +185,19 @@ def test_files_that_are_no_posteriors(tmp_path):
         sample(frame(), "GGG", 2, **OPTIONS).save(tmp_path / "run.pkl")
 
 
+def test_variables_that_models_had_once_are_left_out(tmp_path):
+    posterior = sample(frame(), "GHH", 2, **OPTIONS)
+    old = dict(posterior.draws, **{"rows.local_rate": posterior.draws["rows.local"]})
+    states = [
+        replace(state, rows=dict(state.rows, local_rate=state.rows["local"]))
+        for state in posterior.states
+    ]
+    replace(posterior, draws=old, states=tuple(states)).save(tmp_path / "run.npz")
+    again = Posterior.load(tmp_path / "run.npz")
+    assert set(again.draws) == set(posterior.draws)
+    assert set(again.states[0].rows) == set(posterior.states[0].rows)
+
+
 def test_a_failed_save_leaves_the_old_file(tmp_path):
     posterior = sample(frame(), "GGG", 2, **OPTIONS)
     posterior.save(tmp_path / "run.nc")

@@ -12,6 +12,7 @@ from bayesmf.kernels.special import (
     gig,
     gig_half,
     gig_three_halves,
+    half_cauchy_precision,
     inverse_gaussian,
     log_scale,
     truncated_normal,
@@ -19,7 +20,7 @@ from bayesmf.kernels.special import (
 
 # Codes of the distributions; the numbers are part of no stream. The common ones have a kernel of
 # their own, so that most models need not wait for the others to be compiled.
-NORMAL, GAMMA, EXPONENTIAL, TRUNCATED, INVERSE_GAUSSIAN, GIG = range(6)
+NORMAL, GAMMA, EXPONENTIAL, TRUNCATED, INVERSE_GAUSSIAN, GIG, HALF_CAUCHY = range(7)
 COMMON = (NORMAL, GAMMA, EXPONENTIAL)
 
 
@@ -40,6 +41,8 @@ def _draw_special(kind, s, a, b, c):
         return truncated_normal(s, b, a)
     if kind == INVERSE_GAUSSIAN:  # mean, shape
         return inverse_gaussian(s, a, b)
+    if kind == HALF_CAUCHY:  # rate
+        return half_cauchy_precision(s, a)
     if a == 0.5:
         return gig_half(s, b, c)
     if a == -0.5:

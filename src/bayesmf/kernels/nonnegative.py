@@ -1,13 +1,8 @@
-"""Nonnegative rows: entries in turn, several times over, given the precision matrix of the row.
+"""Nonnegative rows whose entries are drawn in turn, several times over.
 
-The data of a row enter through the Gram step alone, so that a pass over its K entries costs some
-K^2 operations, however many observations it has. Where factors overlap the entries of a row are
-correlated, and one pass would leave them almost where it found them.
-
-A pass may mirror entries instead of drawing them: each goes to the other side of its mean given the
-others, as far from it as it was, if that is not below zero. The density there is the same, so the
-move leaves the distribution as it is, and in turns with draws it takes both sides along slow
-directions step by step where draws would walk at random (overrelaxation; Adler, 1981).
+That is for the rows that are not fit to be moved as a whole (``walls``). The data of a row enter
+through its precision matrix alone, so that a pass over its K entries costs some K^2 operations,
+however many observations it has.
 """
 
 from __future__ import annotations
@@ -16,12 +11,14 @@ import math
 
 import numpy as np
 
-from bayesmf.kernels.cells import row_precision
 from bayesmf.kernels.compile import kernel
 from bayesmf.kernels.linalg import padded
-from bayesmf.kernels.random import exponential, seed_stream
+from bayesmf.kernels.random import exponential, normal, seed_stream
 from bayesmf.kernels.special import truncated_excess
 from bayesmf.kernels.vectors import LANES, load, minus_product, splat, store
+from bayesmf.kernels.walls import move_row
+
+PASSES = 4  # over the entries; even, for those that go forwards and backwards by turns
 
 
 @kernel
@@ -33,21 +30,6 @@ def draw_entry(s, root, b, spread):
 
 
 @kernel
-def mirror_entry(s, root, b, spread, x):
-    """Move x >= 0 so that the density of `draw_entry` stays: mirror it, or draw it.
-
-    With a positive mean the points up to twice the mean are mirrored, and one beyond is drawn anew
-    among those beyond; with any other mean there is nothing to mirror.
-    """
-    if not (root > 0.0 and b > 0.0):
-        return draw_entry(s, root, b, spread)
-    twice = 2.0 * (b / root) / root
-    if x <= twice:
-        return twice - x
-    return twice + spread / root * truncated_excess(s, b / (root * spread))
-
-
-@kernel
 def subtract_row(x, A, k, linear):
     """Subtract x times row k of A."""
     w = A.shape[1]
@@ -56,50 +38,54 @@ def subtract_row(x, A, k, linear):
 
 
 @kernel
-def draw_nonnegative(s, x, A, roots, linear, spread, passes, mirrored):
-    """Draw, or mirror, the entries of x >= 0 (K,) in turn, ``passes`` times.
+def draw_entries(s, x, A, linear, spread):
+    """Draw the entries of x >= 0 (K,) in turn, several times over.
 
-    The density is proportional to exp((linear^T x - x^T (A + R^2) x / 2) / spread^2), R being the
-    diagonal matrix of ``roots`` (K,). A (K, whole vectors) is symmetric, with zeros on its diagonal
-    and at the end of its rows. The linear term (whole vectors) becomes linear - A x.
+    The density is proportional to exp((linear^T x - x^T A x / 2) / spread^2). A (K, whole vectors)
+    is symmetric, with zeros at the end of its rows; it is overwritten, like the linear term.
     """
-    K = x.shape[0]
+    K, roots = x.shape[0], np.empty(x.shape[0])
+    for k in range(K):
+        roots[k], A[k, k] = math.sqrt(max(A[k, k], 0.0)), 0.0
     for k in range(K):
         subtract_row(x[k], A, k, linear)
-    for _ in range(passes):
+    for _ in range(PASSES):
         for k in range(K):
-            if mirrored:
-                new = mirror_entry(s, roots[k], linear[k], spread, x[k])
-            else:
-                new = draw_entry(s, roots[k], linear[k], spread)
+            new = draw_entry(s, roots[k], linear[k], spread)
             subtract_row(new - x[k], A, k, linear)
             x[k] = new
 
 
 @kernel
-def draw_nonnegative_rows(
-    start, stop, key, U, packed, rhs, tau, own, precision, linear, coupling, passes, mirrored
-):
-    """Draw rows start..stop of U (n, K) in place; packed and rhs are their Gram step.
+def draw_unfit(
+    i, rows, key, U, fit, linear, precision, diagonal, weight, G, full_weight, full, s
+):  # fmt: skip
+    """Draw those of the rows i, i + 1... that are not ``fit`` to be moved by their entries.
 
-    precision and linear (1 or n, K) are the prior's terms per entry; ``coupling`` adds
-    -coupling * (sum of the row's other entries) to the linear term; ``passes`` (n,) says how often
-    a row is gone over, ``mirrored`` how.
+    linear (K, LANES) are their linear terms; the other arguments are those of ``rows.draw_rows``.
     """
     K = U.shape[1]
-    A, h = np.zeros((K, padded(K, LANES))), np.zeros(padded(K, LANES))
-    roots, s = np.empty(K), np.empty(4, np.uint64)
-    for i in range(start, stop):
-        p = precision[i if precision.shape[0] > 1 else 0]
-        b = linear[i if linear.shape[0] > 1 else 0]
-        noise, G = row_precision(tau, own, i), packed[i - start]
-        position = 0
+    for lane in range(rows):
+        if fit[lane] != 0.0:
+            continue
+        A, h = np.zeros((K, padded(K, LANES))), np.zeros(padded(K, LANES))
+        p = min(i + lane, diagonal.shape[0] - 1)
         for a in range(K):
-            h[a] = b[a] + noise * rhs[i - start, a]
-            for c in range(a):
-                A[a, c] = A[c, a] = coupling + noise * G[position]
-                position += 1
-            roots[a] = math.sqrt(p[a] + noise * G[position])
-            position += 1
-        seed_stream(key, i, s)
-        draw_nonnegative(s, U[i], A, roots, h, 1.0, passes[i], mirrored)
+            h[a] = linear[a, lane]
+            for c in range(a + 1):
+                A[a, c] = precision[a, c] + weight[lane] * G[lane, a, c]
+                if full.size > 0:
+                    A[a, c] += full_weight[lane] * full[a, c]
+                A[c, a] = A[a, c]
+            A[a, a] += diagonal[p, a]
+        seed_stream(key, i + lane, s)
+        for _ in range(K):
+            normal(s)  # the velocity that a fit row would have
+        draw_entries(s, U[i + lane], A, h, 1.0)
+
+
+@kernel
+def draw_row(s, i, U, A, linear, spread, time, work):
+    """Move row i of U as ``move_row`` does, or draw its entries; overwrites A and linear."""
+    if not move_row(s, i, U, A, linear, spread, time, work):
+        draw_entries(s, U[i], A, linear, spread)

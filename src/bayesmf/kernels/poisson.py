@@ -1,9 +1,9 @@
 """Rows of large counts drawn whole: a normal surrogate proposes, the Poisson law decides.
 
 About the fit that least squares find for a row, its log density sum r log(v^T x) - theta v^T x is
-nearly quadratic where counts are large: there a surrogate exp(h^T x - x^T A x / 2) on x >= 0 is
-drawn from by passes over the entries, forwards and then backwards, which leave it unchanged and
-are reversible. The new row is accepted with the ratio of density to surrogate (the surrogate
+nearly quadratic where counts are large: there a row moves under a surrogate
+exp(h^T x - x^T A x / 2) between the walls at zero, which leaves the surrogate unchanged and can be
+reversed. The new row is accepted with the ratio of density to surrogate (the surrogate
 transition method; Liu, 2001). The surrogate follows from the data and the other side alone, never
 from the present row.
 """
@@ -16,12 +16,13 @@ import numpy as np
 
 from bayesmf.kernels.cells import longest_row
 from bayesmf.kernels.compile import kernel
-from bayesmf.kernels.linalg import TILE, padded, project, sum_gram
-from bayesmf.kernels.nonnegative import draw_entry, mirror_entry, subtract_row
-from bayesmf.kernels.random import exponential, seed_stream, uniform
+from bayesmf.kernels.linalg import TILE, factor_one, padded, project, solve_one, sum_gram
+from bayesmf.kernels.nonnegative import PASSES, draw_entry, subtract_row
+from bayesmf.kernels.random import exponential, seed_stream
 from bayesmf.kernels.vectors import LANES, at, load, plus_product, product, splat, store, total
+from bayesmf.kernels.walls import move_row, single_workspace
 
-_SEARCH, _REFINE = 30, 10  # passes of a search for the mode: the first one, and after a Newton step
+_PASSES = 10  # of a search for the mode
 
 
 @kernel
@@ -66,6 +67,20 @@ def set_quadratic(F, n, weights, slopes, rate, order, scaled, G, A, diagonal, h)
 
 
 @kernel
+def _solve_above_zero(x, A, diagonal, h, R, inverse):
+    """Set x to the positive part of A^-1 h; ``R`` and ``inverse`` are there to work in."""
+    K = diagonal.shape[0]
+    R[:] = A
+    for k in range(K):
+        R[k, k] = diagonal[k]
+    factor_one(R, inverse)
+    x[:] = h
+    solve_one(R, inverse, x, x, 0.0)
+    for k in range(K):
+        x[k] = max(x[k], 0.0)
+
+
+@kernel
 def _descend(x, A, diagonal, linear, passes):
     """Move x >= 0 towards the mode, entry by entry; the linear term becomes linear - A x."""
     K = diagonal.shape[0]
@@ -94,9 +109,10 @@ def set_surrogate(F, n, counts, exposures, rate, steps, work, order, scaled, G, 
     for t in range(n):
         weights[t], slopes[t] = exposures[t] / mean, counts[t] / mean
     set_quadratic(F, n, weights, slopes, rate, order, scaled, G, A, diagonal, h)
-    x = np.zeros(h.shape[0])
-    for step in range(steps):
-        _descend(x, A, diagonal, h, _REFINE if step > 0 else _SEARCH)
+    x, inverse = np.zeros(h.shape[0]), np.zeros(diagonal.shape[0])
+    for _ in range(steps):
+        _solve_above_zero(x, A, diagonal, h, G[: inverse.size], inverse)
+        _descend(x, A, diagonal, h, _PASSES)
         set_fit(F, n, x, m)
         for t in range(n):
             fit = max(m[t], 0.2 * mean, 0.02 * counts[t])  # no weight beyond all bounds
@@ -134,28 +150,31 @@ def _half_form(x, diagonal, h, linear):
 
 
 @kernel
-def propose(s, x, A, diagonal, h, linear, passes, mirrored):
-    """Move x by passes over its entries that leave the surrogate unchanged; return its log gain.
+def propose(s, Y, A, diagonal, h, linear, time, work):
+    """Move the row of Y (1, whole vectors) so that the surrogate stays; return its log gain.
 
-    The whole is reversible. Passes that draw go forwards and backwards by turns, and there is an
-    even number of them; those that mirror, which would undo each other, all go one way, either with
-    probability 1/2. ``linear`` is there to work in.
+    The move is reversible: between the walls at zero, or, where that is no good, by passes over the
+    entries, forwards and backwards by turns. ``linear`` is there to work in.
     """
-    K = diagonal.shape[0]
+    K, x = diagonal.shape[0], Y[0]
     linear[:] = h
     for k in range(K):
         subtract_row(x[k], A, k, linear)
     before = _half_form(x, diagonal, h, linear)
-    way = mirrored and uniform(s) < 0.5
-    for turn in range(passes):
-        backwards = way if mirrored else turn % 2 == 1
+    for k in range(K):
+        A[k, k] = diagonal[k]
+    moved = move_row(s, 0, Y, A, h, 1.0, time, work)
+    for k in range(K):
+        A[k, k] = 0.0
+    if moved:
+        linear[:] = h
+        for k in range(K):
+            subtract_row(x[k], A, k, linear)
+        return _half_form(x, diagonal, h, linear) - before
+    for turn in range(PASSES):
         for step in range(K):
-            k = K - 1 - step if backwards else step
-            root = math.sqrt(diagonal[k])
-            if mirrored:
-                new = mirror_entry(s, root, linear[k], 1.0, x[k])
-            else:
-                new = draw_entry(s, root, linear[k], 1.0)
+            k = K - 1 - step if turn % 2 == 1 else step
+            new = draw_entry(s, math.sqrt(diagonal[k]), linear[k], 1.0)
             subtract_row(new - x[k], A, k, linear)
             x[k] = new
     return _half_form(x, diagonal, h, linear) - before
@@ -163,12 +182,12 @@ def propose(s, x, A, diagonal, h, linear, passes, mirrored):
 
 @kernel
 def draw_count_rows(
-    start, stop, key, U, V, indptr, indices, values, exposures, shape, rate, steps, passes, mirrored
+    start, stop, key, U, V, indptr, indices, values, exposures, shape, rate, steps, time
 ):
     """Draw rows start..stop of U (n, K) in place, each accepted or left as it was.
 
     shape and rate (1 or n, K) are those of the gamma prior; ``exposures`` (N,) of the entries may
-    be None. V has rows of whole vectors.
+    be None. V has rows of whole vectors. Proposals move for a ``time`` between walls.
     """
     K, w = U.shape[1], V.shape[1]
     longest = longest_row(start, stop, indptr)
@@ -176,7 +195,8 @@ def draw_count_rows(
     order, ones = np.arange(longest).astype(np.int32), np.ones(longest)
     work = np.empty((3, longest))
     G, A = np.zeros((padded(K, TILE), w)), np.zeros((K, w))
-    diagonal, h, linear, x, y = np.zeros(K), np.zeros(w), np.zeros(w), np.zeros(w), np.zeros(w)
+    diagonal, h, linear, x, Y = np.zeros(K), np.zeros(w), np.zeros(w), np.zeros(w), np.zeros((1, w))
+    y, motion = Y[0], single_workspace(K)
     s = np.empty(4, np.uint64)
     for i in range(start, stop):
         first, last = indptr[i], indptr[i + 1]
@@ -189,7 +209,7 @@ def draw_count_rows(
         for k in range(K):
             x[k] = y[k] = U[i, k]
         seed_stream(key, i, s)
-        surrogate = propose(s, y, A, diagonal, h, linear, passes, mirrored)
+        surrogate = propose(s, Y, A, diagonal, h, linear, time, motion)
         gain = log_density_gain(F, n, counts, theta, a, b, x, y, work)
         if gain - surrogate >= -exponential(s):  # never if it is not a number
             for k in range(K):

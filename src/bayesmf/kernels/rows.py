@@ -28,6 +28,7 @@ from bayesmf.kernels.linalg import (
     sum_gram,
     workspace,
 )
+from bayesmf.kernels.nonnegative import draw_unfit
 from bayesmf.kernels.prefetch import NEAR, prefetch_row
 from bayesmf.kernels.random import normal, seed_stream
 from bayesmf.kernels.vectors import (
@@ -41,6 +42,7 @@ from bayesmf.kernels.vectors import (
     store,
     total,
 )
+from bayesmf.kernels.walls import measure, motion_workspace, move_rows, prepare_motion
 
 NO_LOSS = 1e-4  # of the sum of squares: a squared error above this keeps eleven digits
 
@@ -270,13 +272,14 @@ def _weighted_quadratic(full, full_weight, G, weight, x, K):
 @kernel
 def draw_rows(
     start, stop, key, U, V, indptr, indices, values, scale, weights, missing_indptr, missing, full,
-    tau, own, precision, diagonal, linear, stay, spread, errors, A, solution, z, floor, G, g, sums,
-    s,
+    tau, own, precision, diagonal, linear, stay, spread, walls, errors, A, solution, z, floor, G, g,
+    sums, s,
 ):  # fmt: skip
     """Gram step and draw step for rows start..stop of U (n, K), in place, `LANES` rows at a time.
 
     The prior adds ``precision`` (K, K), ``diagonal`` (1 or n, K) and ``linear`` (1 or n, K). A row
     becomes ``stay`` times itself plus (1 - stay) times its mean plus ``spread`` times its noise.
+    If ``walls`` is not None, entries are nonnegative, and a row goes there as in ``walls``.
     ``errors`` (n,), if not empty, takes the ``squared_errors`` of the new rows: from the Gram step,
     unless they are so small that digits would be lost. The last eight arguments are the
     ``row_workspace``. All are flat: Numba takes twice as long to unpack named tuples.
@@ -289,6 +292,9 @@ def draw_rows(
         squares = np.zeros(LANES)
     if own is not None:
         padded_x = np.zeros(V.shape[1])
+    if walls is not None:
+        S, x, v, mean, state = motion_workspace(K)
+    new = 1.0 - stay if walls is None else 1.0
     if complete:
         G[:] = 0.0
     for i in range(start, stop, LANES):
@@ -314,7 +320,7 @@ def draw_rows(
             p = row if linear.shape[0] > 1 else 0
             seed_stream(key, row, s)
             for k in range(K):
-                solution[k, lane] = (1.0 - stay) * (linear[p, k] + noise * g[lane, k])
+                solution[k, lane] = new * (linear[p, k] + noise * g[lane, k])
                 z[k, lane] = normal(s)
         shared = complete and diagonal.shape[0] == 1 and own is None
         if i == start or not shared:
@@ -323,27 +329,40 @@ def draw_rows(
                 p = min(i + lane, diagonal.shape[0] - 1)
                 for k in range(K):
                     A[k, k, lane] += diagonal[p, k]
+            if walls is not None:
+                measure(A, K, state)
             cholesky(A, floor)
-        solve_and_draw(A, solution, z, spread)
+            if walls is not None:
+                prepare_motion(A, floor, S, state)
+        if walls is None:
+            solve_and_draw(A, solution, z, spread)
+            for lane in range(rows):
+                for k in range(K):
+                    U[i + lane, k] = stay * U[i + lane, k] + solution[k, lane]
+        else:
+            time = spread / (1.0 + stay)
+            move_rows(i, rows, U, A, solution, z, 1.0, time, S, x, v, mean, state)
+            draw_unfit(
+                i, rows, key, U, state[0], solution, precision, diagonal, weight, G, full_weight,
+                full, s,
+            )  # fmt: skip
         for lane in range(rows):
-            row, x = i + lane, U[i + lane]
-            for k in range(K):
-                x[k] = stay * x[k] + solution[k, lane]
+            row = i + lane
             if errors.size > 0:
                 if scale is None and weights is None:
                     square = _dot(values, values, indptr[row], indptr[row + 1])
                 else:
                     square = squares[lane]
                 if own is None:
-                    fitted = full_weight[lane] * _quadratic(full, x) if full.size > 0 else 0.0
-                    fitted += weight[lane] * _quadratic(G[lane], x)
+                    fitted = full_weight[lane] * _quadratic(full, U[row]) if full.size > 0 else 0.0
+                    fitted += weight[lane] * _quadratic(G[lane], U[row])
                 else:
-                    padded_x[:K] = x
+                    padded_x[:K] = U[row]
                     fitted = _weighted_quadratic(
                         full, full_weight[lane], G[lane], weight[lane], padded_x, K
                     )
                 noise = row_precision(tau, own, row)
-                errors[row] = square - 2.0 * _dot(g[lane], x, 0, K) + fitted / noise
+                errors[row] = square - 2.0 * _dot(g[lane], U[row], 0, K) + fitted / noise
                 if not errors[row] > NO_LOSS * square:
                     squared_errors(
                         row, row + 1, indptr, indices, values, scale, weights, U, V, errors

@@ -13,6 +13,8 @@ import numpy as np
 from bayesmf.kernels.compile import kernel
 from bayesmf.kernels.random import exponential, normal, uniform
 
+_LEAST_RATE = 1e-200  # of `half_cauchy_precision`, for which a draw is far from infinite
+
 
 @kernel
 def truncated_excess(s, bound):
@@ -84,6 +86,32 @@ def gig_three_halves(s, a, b):
     inverse = 1.0 / r
     cube = inverse * inverse * inverse
     return c * inverse if uniform(s) * (1.0 + cube) <= cube else c * r
+
+
+@kernel
+def half_cauchy_precision(s, rate):
+    """Draw x > 0 with density proportional to exp(-rate x) / (1 + x), for a rate > 0.
+
+    Under a small rate it is, with q = 1 + x, below e^-rate / q up to q = 1 / rate, and below
+    rate e^(-rate q) beyond; else an exponential lies above it.
+    """
+    rate = max(rate, _LEAST_RATE)
+    if rate >= 1.0:
+        while True:
+            x = exponential(s) / rate
+            if uniform(s) * (1.0 + x) <= 1.0:
+                return x
+    far = -math.log(rate)
+    body, tail = math.exp(-rate) * far, math.exp(-1.0)
+    while True:
+        if uniform(s) * (body + tail) < body:
+            x = math.expm1(far * uniform(s))
+            if exponential(s) >= rate * x:
+                return x
+        else:
+            excess = exponential(s)
+            if uniform(s) * (1.0 + excess) <= 1.0:
+                return (1.0 + excess) / rate - 1.0
 
 
 @kernel(inner=True)

@@ -148,16 +148,48 @@ def product(_: Any, x: Any, y: Any) -> Any:
     return _vector(_vector, _vector), lambda context, builder, _, args: builder.fmul(*args)
 
 
+def _roots(builder: Any, args: Any) -> Any:
+    """Code of square roots."""
+    kind = ir.FunctionType(_VECTOR, [_VECTOR])
+    root = cgutils.get_or_insert_function(builder.module, kind, f"llvm.sqrt.v{LANES}f64")
+    return builder.call(root, args)
+
+
 @intrinsic
 def inverse_root(_: Any, x: Any) -> Any:
     """Return 1 / sqrt(x)."""
 
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        kind = ir.FunctionType(_VECTOR, [_VECTOR])
-        root = cgutils.get_or_insert_function(builder.module, kind, f"llvm.sqrt.v{LANES}f64")
-        return builder.fdiv(_VECTOR([1.0] * LANES), builder.call(root, args))
+        return builder.fdiv(_VECTOR([1.0] * LANES), _roots(builder, args))
 
     return _vector(_vector), emit
+
+
+@intrinsic
+def square_root(_: Any, x: Any) -> Any:
+    """Return sqrt(x)."""
+
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return _roots(builder, args)
+
+    return _vector(_vector), emit
+
+
+@intrinsic
+def quotient(_: Any, x: Any, y: Any) -> Any:
+    """Return x / y."""
+    return _vector(_vector, _vector), lambda context, builder, _, args: builder.fdiv(*args)
+
+
+@intrinsic
+def where_less(_: Any, x: Any, y: Any, yes: Any, no: Any) -> Any:
+    """Return one vector's numbers where x < y, and another's elsewhere."""
+
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        x, y, yes, no = args
+        return builder.select(builder.fcmp_ordered("<", x, y), yes, no)
+
+    return _vector(_vector, _vector, _vector, _vector), emit
 
 
 @intrinsic

@@ -15,9 +15,10 @@ import numpy as np
 
 from bayesmf.kernels.compile import kernel
 from bayesmf.kernels.linalg import factor_one, padded, solve_one
-from bayesmf.kernels.nonnegative import draw_nonnegative
+from bayesmf.kernels.nonnegative import draw_row
 from bayesmf.kernels.random import normal, seed_stream
 from bayesmf.kernels.vectors import LANES
+from bayesmf.kernels.walls import single_workspace
 
 
 @kernel
@@ -41,17 +42,6 @@ def rank_one(P, u, sign, B, q):
             for b in range(K):
                 B[a, b] = P[a, b] - c * q[a] * q[b]
     return ratio
-
-
-@kernel
-def _draw_entries(s, x, A, linear, roots, half_log_scale, passes, mirrored):
-    """Draw the entries of x >= 0 in turn; precision and linear term lack a factor e^(2 half).
-
-    ``roots`` (K,) is there to work in.
-    """
-    for k in range(x.shape[0]):
-        roots[k], A[k, k] = math.sqrt(max(A[k, k], 1e-300)), 0.0
-    draw_nonnegative(s, x, A, roots, linear, math.exp(-half_log_scale), passes, mirrored)
 
 
 @kernel
@@ -143,30 +133,31 @@ def congruent(W, B, C, BW):
 
 
 def volume_workspace(K, nonnegative):
-    """Return what ``draw_volume`` works in; the last is None where entries are nonnegative."""
-    w = padded.py_func(K, LANES)
-    s, inverse = np.zeros(4, np.uint64), None if nonnegative else np.zeros(K)
-    return np.zeros((K, w)), *np.ones((2, K, K)), np.zeros(w), np.zeros(K), s, inverse
+    """Return what ``draw_volume`` works in; the last is None where entries have no sign."""
+    w, s = padded.py_func(K, LANES), np.zeros(4, np.uint64)
+    walls = True if nonnegative else None
+    return np.zeros((K, w)), *np.ones((2, K, K)), np.zeros(w), *np.zeros((2, K)), s, walls
 
 
 @kernel
 def draw_volume(
-    start, stop, key, U, Y, W, P, log_det, packed, rhs, tau, log_gamma, ridge, passes, mirrored,
-    stay, spread, A, B, C, linear, z, s, inverse,
+    start, stop, key, U, Y, W, P, log_det, packed, rhs, tau, log_gamma, ridge, stay,
+    spread, A, B, C, linear, z, inverse, s, walls,
 ):  # fmt: skip
     """Draw rows of U (n, K) in turn, from start on; return where it ended, and log det U^T U there.
 
     It ends at stop, or at a row without which U^T U is singular in doubles (``draw_singular``).
     packed and rhs are the Gram step's of the last rows up to stop. The prior is
-    exp(-gamma det(U^T U) - ridge |U|^2 / 2), on U >= 0 if ``inverse`` is None; ``passes`` (n,)
-    says how often a row is then gone over, ``mirrored`` how; a real-valued one becomes ``stay``
-    times itself plus (1 - stay) times its mean plus ``spread`` times its noise. Y is U W^T, or U
-    itself if W is None, and P is (Y^T Y)^-1; both are kept so. With K = 1, P and log_det have no
-    use. The last seven arguments are the ``volume_workspace``. No code is compiled for what None
-    rules out.
+    exp(-gamma det(U^T U) - ridge |U|^2 / 2), on U >= 0 unless ``walls`` is None. A row becomes
+    ``stay`` times itself plus (1 - stay) times its mean plus ``spread`` times its noise, or goes
+    there between the walls at zero. Y is U W^T, or U itself if W is None, and P is (Y^T Y)^-1; both
+    are kept so. With K = 1, P and log_det have no use. The last eight arguments are the
+    ``volume_workspace``. No code is compiled for what None rules out.
     """
     K, first = U.shape[1], stop - len(rhs)
     C = B if W is None else C
+    if walls is not None:
+        work = single_workspace(K)
     for i in range(start, stop):
         if K > 1:
             ratio = rank_one(P, Y[i], -1.0, B, z)
@@ -178,8 +169,8 @@ def draw_volume(
         c = log_gamma + (log_det if K > 1 else 0.0)
         scale = assemble(A, linear, C, c, packed[i - first], rhs[i - first], tau, ridge)
         seed_stream(key, i, s)
-        if inverse is None:
-            _draw_entries(s, U[i], A, linear, z, 0.5 * scale, passes[i], mirrored)
+        if walls is not None:
+            draw_row(s, i, U, A, linear, math.exp(-0.5 * scale), spread / (1.0 + stay), work)
         else:
             _draw_real(s, A, linear, inverse, z, stay, spread * math.exp(-0.5 * scale))
             for k in range(K):
@@ -196,8 +187,7 @@ def draw_volume(
 
 @kernel
 def draw_singular(
-    i, key, U, T, weights, B, c, source, g, tau, log_gamma, ridge, nonnegative, passes, mirrored,
-    stay, spread,
+    i, key, U, T, weights, B, c, source, g, tau, log_gamma, ridge, nonnegative, stay, spread
 ):  # fmt: skip
     """Draw row i of U, whatever the other rows are.
 
@@ -210,7 +200,8 @@ def draw_singular(
     seed_stream(key, i, s)
     if nonnegative:
         scale = assemble(A, linear, B, log_gamma + c, source, g, tau, ridge)
-        _draw_entries(s, U[i], A, linear, np.empty(K), 0.5 * scale, passes[i], mirrored)
+        time, work = spread / (1.0 + stay), single_workspace(K)
+        draw_row(s, i, U, A, linear, math.exp(-0.5 * scale), time, work)
         return
     assemble_singular(A, linear, T, weights, source, g, tau, log_gamma, ridge)
     _draw_real(s, A, linear, np.empty(K), np.empty(K), stay, spread)

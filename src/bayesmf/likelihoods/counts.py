@@ -25,7 +25,7 @@ __all__ = ["BernoulliPoisson", "NegativeBinomial", "Poisson"]
 _COUNT = 60  # vector operations that a positive count takes
 _ALWAYS, _EVERY = 10, 2  # the size: in each of the first sweeps, then in every second
 _SPLIT_FIRST, _SPLIT_EVERY = 30, 8  # sweeps that split even large counts: rows may be stuck else
-_LARGE, _LONG = 2.0, 4  # mean count, and entries of a middling row per factor, of rows drawn whole
+_LARGE, _LONG = 2.0, 2  # mean count, and entries of a middling row per factor, of rows drawn whole
 
 
 def are_large(X: ObservedMatrix, rank: int) -> bool:

@@ -23,7 +23,7 @@ from bayesmf.data.observed import ObservedMatrix
 from bayesmf.model.model import Model
 from bayesmf.posterior.feature_files import about_features, feature_arrays, with_features
 from bayesmf.posterior.parts import as_part, as_plain
-from bayesmf.sampler.state import State
+from bayesmf.sampler.state import RETIRED, State
 from bayesmf.streams import Array
 
 if TYPE_CHECKING:
@@ -156,7 +156,8 @@ def fields(
 
 def _under(arrays: dict[str, Array], folder: str) -> dict[str, Array]:
     inside = f"{folder}/"
-    return {k.removeprefix(inside): v for k, v in arrays.items() if k.startswith(inside)}
+    found = {k.removeprefix(inside): v for k, v in arrays.items() if k.startswith(inside)}
+    return {name: array for name, array in found.items() if name not in RETIRED}
 
 
 def _check(found: dict[str, Any]) -> None:

@@ -211,6 +211,24 @@ class GIG(Distribution):
         return constant + (self.p - 1) * np.log(x) - 0.5 * (a * x + b / x)
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class HalfCauchyPrecision(Distribution):
+    """Inverse square x of a standard half-Cauchy deviation, given a normal entry that it governs.
+
+    Its density x^(-1/2) / (pi (1 + x)) and an entry u of precision c x make one proportional to
+    exp(-rate x) / (1 + x), with the ``rate`` c u^2 / 2.
+    """
+
+    rate: Array | float
+
+    def draw(self, stream: Stream, shape: tuple[int, ...]) -> Array:
+        return stream.fill(kinds.HALF_CAUCHY, shape, self.rate)
+
+    def log_density(self, x: Array) -> Array:
+        rate = np.asarray(self.rate, dtype=float)
+        return -rate * x - np.log1p(x) - np.log(special.hyperu(1.0, 1.0, rate))
+
+
 def cholesky(A: Array) -> Array:
     """Lower factor of A; a Wishart with few degrees of freedom may be singular in doubles."""
     L, failed = dpotrf(A, lower=1)

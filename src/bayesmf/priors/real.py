@@ -255,8 +255,9 @@ class Horseshoe(Prior):
     """Normal entries whose standard deviations are a local times an overall half-Cauchy variable.
 
     The overall one belongs to a factor and has this ``scale``, the local ones have scale 1. The
-    chain holds inverse squares: if a ~ Gamma(1/2, s^-2) and p ~ Gamma(1/2, a), then p^(-1/2) is
-    half-Cauchy with scale s, and all conditionals are gammas (Makalic and Schmidt, 2016).
+    chain holds inverse squares. Those of local ones have a law of their own; for the overall ones,
+    if a ~ Gamma(1/2, s^-2) and p ~ Gamma(1/2, a), then p^(-1/2) is half-Cauchy with scale s, and
+    the conditionals of p and a are gammas (Makalic and Schmidt, 2016).
     """
 
     scale: float = 1.0
@@ -266,34 +267,32 @@ class Horseshoe(Prior):
 
     def variables(self, n: int, K: int) -> dict[str, Variable]:
         local, overall = Variable.of_entries(n, K), Variable.of_factors(K)
-        named = {"local_rate": local, "local": local}
-        return {**named, "overall_rate": overall, "overall": overall}
+        return {"local": local, "overall_rate": overall, "overall": overall}
 
     def terms(self, values: Values, K: int) -> RowTerms:
         return RowTerms(np.zeros((K, K)), values["local"] * values["overall"], np.zeros((1, K)))
 
     def updates(self, U: Array, values: Values) -> Steps:
-        rate = values["local_rate"] + 0.5 * values["overall"] * U**2
-        yield "local", dist.Gamma(shape=1.0, rate=rate)
-        yield "local_rate", dist.Gamma(shape=1.0, rate=1.0 + values["local"])
+        yield "local", dist.HalfCauchyPrecision(rate=0.5 * values["overall"] * U**2)
         rate = values["overall_rate"] + 0.5 * over_rows(values["local"] * U**2)
         yield "overall", dist.Gamma(shape=0.5 * (1 + len(U)), rate=rate)
-        yield "overall_rate", dist.Gamma(shape=1.0, rate=self.scale**-2.0 + values["overall"])
+        yield "overall_rate", dist.Exponential(rate=self.scale**-2.0 + values["overall"])
 
     def draw(self, stream: Stream, n: int, K: int, shared: Values) -> tuple[Array, Values]:
-        own: Values = {}
-        for name, shape, rate in (("local", (n, K), 1.0), ("overall", (K,), self.scale**-2.0)):
-            own[f"{name}_rate"] = dist.Gamma(shape=0.5, rate=rate).draw(stream, shape)
-            own[name] = dist.Gamma(shape=0.5, rate=own[f"{name}_rate"]).draw(stream, shape)
-        return dist.Normal(precision=own["local"] * own["overall"]).draw(stream, (n, K)), own
+        rate = dist.Gamma(shape=0.5, rate=1.0).draw(stream, (n, K))
+        local = dist.Gamma(shape=0.5, rate=rate).draw(stream, (n, K))
+        rate = dist.Gamma(shape=0.5, rate=self.scale**-2.0).draw(stream, (K,))
+        overall = dist.Gamma(shape=0.5, rate=rate).draw(stream, (K,))
+        own = {"local": local, "overall_rate": rate, "overall": overall}
+        return dist.Normal(precision=local * overall).draw(stream, (n, K)), own
 
     def log_density(self, U: Array, values: Values) -> float:
-        total = dist.Normal(precision=values["local"] * values["overall"]).log_density(U).sum()
-        for name, rate in (("local", 1.0), ("overall", self.scale**-2.0)):
-            own_rate = values[f"{name}_rate"]
-            total += dist.Gamma(shape=0.5, rate=own_rate).log_density(values[name]).sum()
-            total += dist.Gamma(shape=0.5, rate=rate).log_density(own_rate).sum()
-        return float(total)
+        local, overall, rate = (values[name] for name in ("local", "overall", "overall_rate"))
+        entries = dist.Normal(precision=local * overall).log_density(U)
+        entries -= 0.5 * np.log(local) + np.log1p(local) + math.log(math.pi)
+        factors = dist.Gamma(shape=0.5, rate=rate).log_density(overall)
+        factors += dist.Gamma(shape=0.5, rate=self.scale**-2.0).log_density(rate)
+        return float(entries.sum() + factors.sum())
 
     def scale_terms(self, U: Array, values: Values) -> ScaleTerms:
         """The overall precision moves along, so that only its own density answers."""

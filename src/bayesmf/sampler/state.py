@@ -22,6 +22,7 @@ from bayesmf.streams import Array
 
 SMALLEST = 1e-100  # of the largest entry: squares of smaller ones are lost
 _GROUPS = ("rows", "cols", "shared", "noise", "biases")
+RETIRED = ("rows.local_rate", "cols.local_rate")  # variables of earlier files that no model has
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +77,7 @@ class State:
         groups: dict[str, Any] = {g: {} for g in _GROUPS}
         for name in arrays:
             group, _, key = name.partition(".")
-            if key and group in groups:
+            if key and group in groups and name not in RETIRED:
                 groups[group][key] = arrays[name]
         numbers = json.loads(str(arrays["numbers"]))
         return cls(arrays["U"], arrays["V"], **groups, **numbers, seed=arrays["seed"])

@@ -19,9 +19,6 @@ from bayesmf.kernels.vectors import LANES, in_vectors
 from bayesmf.streams import Array, Stream
 
 ROWS = 256  # whose Gram matrices one thread keeps at a time
-_LEAST, _MOST = 2, 6  # passes that draw the entries of a nonnegative row
-_SHORT, _MIRRORED = 1, 3  # passes that mirror them; odd, or the last would undo the one before
-_DRAW_EVERY = 8  # sweeps, of which one draws them
 _WINDOW = 250_000  # entries that are made doubles at once
 _SMALL = 1_000_000  # operations below which a second thread costs more than it saves
 
@@ -45,32 +42,8 @@ def missing_entries(view: View) -> tuple[Array, Array]:
     return view.cache["missing"]
 
 
-class Passes(NamedTuple):
-    """How often to go over the K entries of each nonnegative row (n,), and whether to mirror."""
-
-    counts: Array
-    mirrored: bool
-
-
-def row_passes(view: View, K: int, stream: Stream) -> Passes:
-    """Passes of one half-sweep over nonnegative rows.
-
-    As many as cost about what the data of a row cost: the more of them, the closer entries are
-    tied. Seven sweeps of eight mirror: from the first on, because a chain that mirrors loses its
-    height slowly and looks around before it settles.
-    """
-    mirrored = stream.is_between(_DRAW_EVERY)
-    if ("passes", K, mirrored) not in view.cache:
-        if mirrored:
-            counts = np.where(view.counts >= 10 * K, _MIRRORED, _SHORT)
-        else:
-            counts = np.clip(1 + view.counts // (5 * K), _LEAST, _MOST)
-        view.cache["passes", K, mirrored] = Passes(counts, mirrored)
-    return view.cache["passes", K, mirrored]
-
-
 class Relaxation(NamedTuple):
-    """How a real-valued row x is drawn: it becomes stay * x + (1 - stay) * mean + spread * noise.
+    """How a row x is drawn: it becomes stay * x + (1 - stay) * mean + spread * noise.
 
     That leaves its conditional as it is where stay^2 + spread^2 = 1. A negative ``stay`` takes the
     row to the other side of its mean (overrelaxation; Adler, 1981): two sides that are drawn in
@@ -79,6 +52,11 @@ class Relaxation(NamedTuple):
 
     stay: float = 0.0
     spread: float = 1.0
+
+    @property
+    def time(self) -> float:
+        """The tangent of half the angle whose cosine is ``stay`` and whose sine is ``spread``."""
+        return self.spread / (1.0 + self.stay)
 
     def of(self, fresh: Array, mean: Array | float, old: Array) -> Array:
         """What entries become, given independent draws of them, their means, and what they were."""
@@ -90,7 +68,7 @@ _OVER = Relaxation(-0.5, math.sqrt(0.75))
 
 
 def relaxation(stream: Stream) -> Relaxation:
-    """How a half-sweep draws real-valued rows: afresh, where there is no sweep to go on from."""
+    """How a half-sweep draws rows: afresh, where there is no sweep to go on from."""
     return _OVER if stream.goes_on and stream.sweep > 1 else FRESH
 
 

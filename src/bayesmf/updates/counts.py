@@ -12,12 +12,10 @@ from bayesmf.kernels.fill import GAMMA, fill_common
 from bayesmf.kernels.poisson import draw_count_rows
 from bayesmf.kernels.vectors import in_vectors
 from bayesmf.streams import Array, Stream
-from bayesmf.updates.blocks import blocks, windows
+from bayesmf.updates.blocks import blocks, relaxation, windows
 
 _PARALLEL = 20_000  # draws below which a second thread costs more than it saves
 _STEPS = 1  # of Newton's method for a surrogate
-_DRAWN, _MIRRORED = 4, 3  # passes that draw from it, or mirror in it
-_DRAW_EVERY = 4  # sweeps, of which one draws
 
 
 def split(view: View, U: Array, V: Array, stream: Stream) -> tuple[Array, Array]:
@@ -77,14 +75,14 @@ def draw_rows(
     stream: Stream,
 ) -> None:  # fmt: skip
     """Draw U (n, K) in place given V, under a gamma prior; a row may stay as it was."""
-    key, V, mirrored = stream.key(), in_vectors(V), stream.is_between(_DRAW_EVERY)
-    passes = _MIRRORED if mirrored else _DRAWN
+    key, V = stream.key(), in_vectors(V)
+    time = relaxation(stream).time
 
     def block(start: int, stop: int) -> None:
         for first, last, own, theta in windows(view, start, stop, exposures):
             draw_count_rows(
                 first, last, key, U, V, own.indptr, own.indices, own.stored, theta,
-                shape, rate, _STEPS, passes, mirrored,
+                shape, rate, _STEPS, time,
             )  # fmt: skip
 
     bounds = blocks(view, 8 * U.shape[1], 40 * U.shape[1])

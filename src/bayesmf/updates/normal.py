@@ -20,18 +20,15 @@ from bayesmf import _threads
 from bayesmf.data.observed import View
 from bayesmf.data.shards import share
 from bayesmf.kernels.entries import draw_entries_dense, draw_entries_sparse, width
-from bayesmf.kernels.nonnegative import draw_nonnegative_rows
 from bayesmf.kernels.rows import draw_rows, squared_errors
 from bayesmf.kernels.vectors import in_vectors
 from bayesmf.streams import Array, Stream
 from bayesmf.updates.blocks import (
-    ROWS,
     Gram,
     Noise,
     Roots,
     blocks,
     relaxation,
-    row_passes,
     windows,
     workspace,
 )
@@ -99,8 +96,8 @@ def _draw_own(
             return _draw_uncertain(view, U, V, roots, terms, noise, stream, errors)
         return _draw_rows(view, U, V, roots, terms, noise, stream, errors)
     if isinstance(terms, NonnegativeTerms):
-        _draw_nonnegative(view, U, V, roots, terms, noise, stream)
-    elif beside is not None:
+        return _draw_rows(view, U, V, roots, terms.rows(), noise, stream, errors, walls=True)
+    if beside is not None:
         draw_beside(view, U, V, roots, beside, terms, noise, stream)
     else:
         draw_volume_rows(view, U, V, roots, terms, noise, stream)
@@ -109,7 +106,7 @@ def _draw_own(
 
 def _draw_rows(
     view: View, U: Array, V: Array, roots: Roots, terms: RowTerms, noise: Noise,
-    stream: Stream, last: bool,
+    stream: Stream, last: bool, walls: bool | None = None,
 ) -> Array | None:  # fmt: skip
     key, gram, errors = stream.key(), Gram(view, V, roots), np.empty(view.n if last else 0)
     relaxed = relaxation(stream)
@@ -117,7 +114,7 @@ def _draw_rows(
     def block(start: int, stop: int) -> None:
         for first, last, data in gram.data(start, stop):
             draw_rows(
-                first, last, key, U, *data, *noise, *terms[:3], *relaxed, errors,
+                first, last, key, U, *data, *noise, *terms[:3], *relaxed, walls, errors,
                 *workspace(U.shape[1]),
             )  # fmt: skip
 
@@ -172,24 +169,6 @@ def _draw_entries(
     bounds = blocks(view, 4 * U.shape[1], 32 * U.shape[1])
     _threads.run(block, bounds, stream.threads, joined=True)
     return errors
-
-
-def _draw_nonnegative(
-    view: View, U: Array, V: Array, roots: Roots, terms: NonnegativeTerms, noise: Noise,
-    stream: Stream,
-) -> None:  # fmt: skip
-    key, gram, K = stream.key(), Gram(view, V, roots), U.shape[1]
-    passes = row_passes(view, K, stream)
-
-    def block(start: int, stop: int) -> None:
-        size = min(ROWS, stop - start)
-        packed, rhs = np.empty((size, K * (K + 1) // 2)), np.empty((size, K))
-        for first in range(start, stop, ROWS):
-            last = min(first + ROWS, stop)
-            gram.block(first, last, packed, rhs)
-            draw_nonnegative_rows(first, last, key, U, packed, rhs, *noise, *terms, *passes)
-
-    _threads.run(block, gram.bounds(), stream.threads, joined=True)
 
 
 def row_errors(view: View, U: Array, V: Array, threads: int, weights: SideWeights = EVEN) -> Array:

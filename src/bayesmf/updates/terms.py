@@ -38,11 +38,16 @@ class EntryTerms(NamedTuple):
 
 
 class NonnegativeTerms(NamedTuple):
-    """Entries x >= 0 in turn, several times over; the rest of the row adds -coupling * its sum."""
+    """Rows x >= 0: precision and linear term of entries, which see -coupling * the others' sum."""
 
     precision: Array
     linear: Array
     coupling: float = 0.0
+
+    def rows(self) -> RowTerms:
+        """The same of whole rows."""
+        K = self.linear.shape[1]
+        return RowTerms(self.coupling * (1.0 - np.eye(K)), self.precision, self.linear)
 
 
 class VolumeTerms(NamedTuple):

@@ -17,11 +17,9 @@ from bayesmf.updates.blocks import (
     ROWS,
     Gram,
     Noise,
-    Passes,
     Relaxation,
     Roots,
     relaxation,
-    row_passes,
 )
 from bayesmf.updates.moments import adjugate, directions, inverse_moments, whitened
 from bayesmf.updates.terms import VolumeTerms
@@ -36,11 +34,10 @@ class VolumeRows:
     """
 
     def __init__(
-        self, U: Array, terms: VolumeTerms, tau: float, key: Array, passes: Passes,
-        relaxed: Relaxation = FRESH,
-    ) -> None:  # fmt: skip
+        self, U: Array, terms: VolumeTerms, tau: float, key: Array, relaxed: Relaxation = FRESH
+    ) -> None:
         self.U, self.terms, self.tau, self.key = U, terms, tau, key
-        self._how = *passes, *relaxed
+        self._how = relaxed
         self._workspace = volume_workspace(U.shape[1], terms.nonnegative)
         self._refresh()
 
@@ -121,8 +118,8 @@ def draw_volume_rows(
     """Rows in sequence: the thread that finds the next block's Gram step done draws the block."""
     gram = Gram(view, V, roots)
     sums = _Sums(gram, noise)
-    how = row_passes(view, U.shape[1], stream), relaxation(stream)
-    rows = VolumeRows(U, terms, sums.tau, stream.key(), *how)
+    how = relaxation(stream)
+    rows = VolumeRows(U, terms, sums.tau, stream.key(), how)
     # Many blocks, because the last of them is drawn by one thread alone.
     bounds = gram.bounds(32) if stream.threads > 1 else [*range(0, view.n, ROWS), view.n]
     waiting = deque([*pairwise(bounds), (view.n, view.n)])  # the last is never done
@@ -151,7 +148,7 @@ def draw_beside(
     sums = _Sums(gram, noise)
     T, weights = directions(others)
     B, c = adjugate(T, weights)
-    how = *row_passes(view, U.shape[1], stream), *relaxation(stream)
+    how = relaxation(stream)
 
     def block(start: int, stop: int) -> None:
         packed, rhs = sums.block(start, stop)
