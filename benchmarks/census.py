@@ -7,8 +7,9 @@ threads, and the effective sample size of 200 held-out cells, both chains added 
 the cells, divided by the seconds of the sweeps that were kept, is what a second brings.
 
 ``--other`` names the source tree to compare with (old; without it, this one alone is run);
-``--models`` and ``--data`` choose. What is done is kept in a file, so that a run goes on where it
-was stopped; a change of the samplers has to empty it. Seconds want an idle machine.
+``--models`` and ``--data`` choose, ``--ranks`` asks for others, which have a table of their own.
+What is done is kept in a file, so that a run goes on where it was stopped; a change of the samplers
+has to empty it. Seconds want an idle machine.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import sys
 import time
 from contextlib import ExitStack
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +56,13 @@ def share_above(U: np.ndarray, V: np.ndarray) -> float:
     return float(np.mean(np.concatenate(found) > ABOVE))
 
 
+def held_out(X: Any) -> tuple[Any, tuple[np.ndarray, np.ndarray]]:
+    """All but a tenth of the entries, and `CELLS` of the cells that were held out."""
+    train, (rows, cols, _) = holdout(X, 0.1, random_state=0)
+    chosen = np.random.default_rng(0).permutation(rows.size)[:CELLS]
+    return train, (rows[chosen], cols[chosen])
+
+
 def run(X: Any, cells: Any, model: str, rank: int, seed: int, sweeps: int) -> dict[str, Any]:
     """One run of two chains; the name of a model may be followed by who has noise of its own."""
     name, _, noise = model.partition(" ")
@@ -78,10 +87,7 @@ def serve() -> None:
     for line in sys.stdin:
         path, *case = json.loads(line)
         if path not in known:
-            X = read_matrix(path)
-            train, (rows, cols, _) = holdout(X, 0.1, random_state=0)
-            chosen = np.random.default_rng(0).permutation(rows.size)[:CELLS]
-            known[path] = train, (rows[chosen], cols[chosen])
+            known[path] = held_out(read_matrix(path))
         print(json.dumps(run(*known[path], *case)), flush=True)
 
 
@@ -90,11 +96,12 @@ def measure(trees: dict[str, Tree], name: str, options: Options) -> None:
     dataset = load(name, options.quick)
     path = write_matrix(dataset.X, ROOT / "build" / f"census-{name}.npz")
     chosen = options.models or [m for m in MODELS if m not in RATINGS or name == "movielens"]
-    for model in chosen:
+    for model, rank in product(chosen, options.ranks or (RANKS[name],)):
+        asked = f"{model}, {rank}" if options.ranks else model
         for seed in SEEDS:
             for which, one in trees.items():
-                make = partial(one.ask, path, model, RANKS[name], seed, 250)
-                kept(STORE, f"{which}, {name}, {model}, {seed}", make=make)
+                make = partial(one.ask, path, model, rank, seed, 250)
+                kept(STORE, f"{which}, {name}, {asked}, {seed}", make=make)
 
 
 def part(options: Options) -> dict[str, Any]:
@@ -123,22 +130,28 @@ def part(options: Options) -> dict[str, Any]:
 
 def tables(data: dict[str, Any]) -> list[dict[str, Any]]:
     """Every model on every matrix: shares of cells; seconds and effective samples, new / old."""
-    rows = []
-    for name in RANKS:
-        for model in MODELS:
-            found = {
-                which: [data["runs"].get(f"{which}, {name}, {model}, {seed}") for seed in SEEDS]
-                for which in ("old", "new")
-            }
-            if not all(found["new"]):
-                continue
-            rows.append((TITLES[name], model, *_figures(found)))
-    header = ("data", "model", "above 1.1, old", "above 1.1, new", "seconds, new / old",
-              "effective samples per second, new / old")  # fmt: skip
-    return [
-        in_groups(data["runs"]),
-        table("Cells that disagree, run by run", header, rows, quoted=True),
-    ]
+    runs = data["runs"]
+    cases = dict.fromkeys(tuple(place.split(", ")[1:-1]) for place in runs)
+    usual: list[Any] = []
+    others: list[Any] = []  # at a rank that was asked for
+    for case in sorted(cases, key=lambda c: (list(RANKS).index(c[0]), MODELS.index(c[1]))):
+        found = {
+            which: [runs.get(", ".join((which, *case, str(seed)))) for seed in SEEDS]
+            for which in ("old", "new")
+        }
+        if all(found["new"]):
+            rows = others if len(case) > 2 else usual
+            rows.append((TITLES[case[0]], *case[1:], *_figures(found)))
+    figures = ("above 1.1, old", "above 1.1, new", "seconds, new / old",
+               "effective samples per second, new / old")  # fmt: skip
+    made = [in_groups(runs)]
+    for title, rows, head in (
+        ("Cells that disagree, run by run", usual, ("data", "model")),
+        ("At other ranks", others, ("data", "model", "rank")),
+    ):
+        if rows:
+            made.append(table(title, (*head, *figures), rows, quoted=True))
+    return made
 
 
 def group(model: str) -> str:
@@ -151,8 +164,9 @@ def in_groups(runs: dict[str, Any]) -> dict[str, Any]:
     """How many runs of every group have few cells that disagree."""
     shares: dict[tuple[str, str], list[float]] = {}
     for place, one in runs.items():
-        which, _, model, _ = place.split(", ")
-        shares.setdefault((group(model), which), []).append(one["above"])
+        which, _, model, *other = place.split(", ")
+        if len(other) == 1:  # the seed alone: at the usual rank
+            shares.setdefault((group(model), which), []).append(one["above"])
     rows = []
     for title in reversed(GROUPS):
         found = [np.array(shares.get((title, which), [])) for which in ("old", "new")]

@@ -18,16 +18,15 @@ import numpy as np
 
 import bayesmf
 from bayesmf.model import biases
-from bayesmf.splits import holdout
-from bayesmf.updates import normal, volume
+from bayesmf.updates import counts, normal, volume
 from bayesmf.updates.blocks import Relaxation
-from benchmarks.census import CELLS, RANKS
+from benchmarks.census import RANKS, held_out
 from benchmarks.common import TITLES, facts, load, say
 from benchmarks.mixing import effective_size
 from benchmarks.report import Options, table
 
 COEFFICIENTS = (0.0, -0.3, -0.5, -0.7)
-MODELS = ("GGG", "GGGW", "GLL", "GHH")
+MODELS = ("GGG", "GGGW", "GLL", "GHH", "GEE", "GL21")
 SEEDS = range(2)
 
 
@@ -36,7 +35,7 @@ def effective(X: Any, cells: Any, model: str, rank: int, stay: float, sweeps: in
     how = Relaxation(stay, math.sqrt(1 - stay**2))
     found = []
     with ExitStack() as patches:
-        for module in (normal, volume, biases):
+        for module in (normal, volume, counts, biases):
             patches.enter_context(mock.patch.object(module, "relaxation", return_value=how))
         for seed in SEEDS:
             posterior = bayesmf.sample(
@@ -55,13 +54,13 @@ def part(options: Options) -> dict[str, Any]:
     names = ["ccle"] if options.quick else list(RANKS)
     found: dict[str, Any] = {}
     for name in names:
-        train, (rows, cols, _) = holdout(load(name, options.quick).X, 0.1, random_state=0)
-        chosen = np.random.default_rng(0).permutation(rows.size)[:CELLS]
-        cells, rank = (rows[chosen], cols[chosen]), RANKS[name]
+        train, cells = held_out(load(name, options.quick).X)
         for model in MODELS[: 1 if options.quick else None]:
             say(f"{name}, {model}")
             for stay in COEFFICIENTS:
-                size = effective(train, cells, model, rank, stay, 20 if options.quick else 250)
+                size = effective(
+                    train, cells, model, RANKS[name], stay, 20 if options.quick else 250
+                )
                 found.setdefault(f"{name}, {model}", {})[f"{stay:g}"] = size
     data = {"effective": found}
     return {

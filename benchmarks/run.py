@@ -134,7 +134,8 @@ PARTS = {
         "whether the automatic rank is right", pages=("docs/defaults.md",)
     ),
     "census": Part(
-        "whether chains agree, in two source trees", takes=("other", "models", "data"),
+        "whether chains agree, in two source trees",
+        takes=("other", "models", "data", "ranks"),
         data=("ccle", "methylation", "gdsc", "movielens"), pages=("docs/mixing.md",),
     ),
     "gold": Part(
@@ -143,6 +144,10 @@ PARTS = {
     ),
     "relaxation": Part(
         "what drawing rows on the other side of their mean brings", pages=("docs/mixing.md",)
+    ),
+    "tempering": Part(
+        "how many rungs a tempering of modes would need", takes=("models", "data"),
+        data=("methylation", "gdsc"), pages=("docs/mixing.md",),
     ),
     "units": Part("whether the units of the data matter", pages=("docs/defaults.md",)),
     "verdicts": Part(
