@@ -8,6 +8,7 @@ import pytest
 from bayesmf.data import shards
 from bayesmf.likelihoods import ordinal
 from bayesmf.sampler.sweep import sweep
+from bayesmf.updates import normal
 from tests.helpers.shards import CASES, after, data, on_threads, problem
 
 SPARSE, DENSE = 0.3, 0.8
@@ -28,6 +29,22 @@ def test_shards_draw_what_one_process_draws(name, monkeypatch):
     check(name, SPARSE, [3])
     if name in ("GGGW", "PGG", "ordinal"):
         check(name, DENSE, [3])
+
+
+def test_shards_agree_whether_rows_are_crowded(monkeypatch):
+    """Each sees some of the rows that decide it."""
+    answers, right = set(), normal._are_crowded
+
+    def noted(*args):
+        answer = right(*args)
+        answers.add(answer)
+        return answer
+
+    monkeypatch.setattr(normal, "MANY", 1)
+    monkeypatch.setattr(normal, "WIDE", 2.0)
+    monkeypatch.setattr(normal, "_are_crowded", noted)
+    check("GEE", SPARSE, [3])
+    assert answers == {True, False}
 
 
 @pytest.mark.slow

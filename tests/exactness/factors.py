@@ -177,11 +177,11 @@ class Draws:
     """Stands in for the last step of a half-sweep: checks what it is given, and moves the factors.
 
     The kernels run as Python, so that precisions and linear terms are those of the real draws.
-    Nonnegative rows are fit to be moved between the walls, or all of them are not.
+    Nonnegative rows move between the walls, or none is fit for that, or all are crowded.
     """
 
-    def __init__(self, s: Setup, index: int, fit: bool = True) -> None:
-        self.s, self.index, self.calls, self.fit = s, index, 0, fit
+    def __init__(self, s: Setup, index: int, way: str = "walls") -> None:
+        self.s, self.index, self.calls, self.way = s, index, 0, way
         self.stream = Stream(seed_words(0))
         self.side = s.problem.side(s.state.copy(), index)
         self.X, self.basis = self.side.U, np.eye(s.data.rank)
@@ -237,8 +237,9 @@ class Draws:
 
     def move_rows(self, i, n, U, T, h, z, spread, time, S, x, v, mean, state) -> None:
         """One row in each lane, whose precision has been factored."""
-        state[0], K = self.fit, U.shape[1]
-        for lane in range(n * self.fit):
+        fit, K = self.way == "walls", U.shape[1]
+        state[0] = fit
+        for lane in range(n * fit):
             A, b = symmetric(self.precisions[lane, :K, :K].T), h[:K, lane]
             U[i + lane] = self.move(i + lane, partial(quadratic, A=A, h=b), True)
 
@@ -253,13 +254,26 @@ class Draws:
         density = lambda x: (b * x - 0.5 * (root * x) ** 2) / spread**2  # noqa: E731
         return float(self.move((i, k), density, True))
 
+    def move_entry(self, s, x, p, b, time) -> float:
+        """One entry of a crowded row."""
+        where = divmod(self.calls, self.X.shape[1])
+        assert x == self.X[where]
+        return float(self.move(where, lambda x: b * x - 0.5 * p * x**2, True))
+
     def run(self, inverse_moments: Callable = moments.inverse_moments) -> None:
         coupled = {n: getattr(volume_updates, n).py_func for n in ("draw_volume", "draw_singular")}
         coupled |= {"whitened": self.whitened, "inverse_moments": inverse_moments}
         last = {"solve_one": self.solve_one, "draw_row": self.draw_row}
         last |= {"assemble_singular": self.assemble_singular, "_draw_real": DRAW_REAL}
         with (
-            mock.patch.object(normal, "draw_rows", normal.draw_rows.py_func),
+            mock.patch.multiple(
+                normal,
+                draw_rows=normal.draw_rows.py_func,
+                draw_entries_dense=normal.draw_entries_dense.py_func,
+                draw_entries_sparse=normal.draw_entries_sparse.py_func,
+                _are_crowded=lambda *_: self.way == "crowded",
+            ),
+            mock.patch.multiple(entries, _row=entries._row.py_func, move_entry=self.move_entry),
             mock.patch.multiple(volume_updates, **coupled),
             mock.patch.multiple(
                 rows,
@@ -280,15 +294,16 @@ class Draws:
 
 def check_kernels(s: Setup) -> None:
     """Real-valued entries are left out: `check_factors` goes through their residuals."""
-    for index, fit in product((0, 1), (True, False)):
-        draws = Draws(s, index, fit)
+    calls = {"walls": lambda n, K: n, "unfit": lambda n, K: n * K * nonnegative.PASSES,
+             "crowded": lambda n, K: n * K}  # fmt: skip
+    for index, way in product((0, 1), calls):
+        draws = Draws(s, index, way)
         prior = draws.side.prior
-        one_by_one = not fit and prior.nonnegative and not isinstance(prior, Volume)
-        if getattr(prior, "update", "rows") == "entries" or not (fit or one_by_one):
+        one_by_one = prior.nonnegative and not isinstance(prior, Volume)
+        if getattr(prior, "update", "rows") == "entries" or not (one_by_one or way == "walls"):
             continue
         draws.run()
-        n, K = draws.X.shape
-        assert draws.calls == (n * K * nonnegative.PASSES if one_by_one else n)
+        assert draws.calls == calls[way](*draws.X.shape)
         if isinstance(prior, Volume) and s.data.rank > 1:
             Draws(s, index).run(lambda X: (np.ones((X.shape[1],) * 2), np.nan))
 

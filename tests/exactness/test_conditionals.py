@@ -50,7 +50,7 @@ from bayesmf.priors.hyperpriors import (
 from bayesmf.sampler import sweep
 from bayesmf.sampler.run import chain
 from bayesmf.sampler.state import Problem
-from bayesmf.updates import blocks, moments
+from bayesmf.updates import blocks, moments, normal
 from bayesmf.updates import counts as count_updates
 from bayesmf.updates import volume as volume_updates
 from bayesmf.updates.terms import NonnegativeTerms, RotationTerms
@@ -304,6 +304,12 @@ MUTATIONS = {
     "kernel of nonnegative rows: other entries counted less": Mutation(
         "kernels", "GEE", nonnegative, "subtract_row",
         lambda _, x, A, k, linear: linear.__iadd__(0.01 * x * A[k]),
+    ),
+    "kernel of crowded rows: residual not corrected": Mutation(
+        "kernels", "GTT mean", entries, "step", lambda d_g, *_: (d_g[0], 0.99 * d_g[1])
+    ),
+    "kernel of crowded rows: without coupling": Mutation(
+        "kernels", "GL21", normal, "_stated", lambda stated, *_: (*stated[:2], 0.0)
     ),
     "kernel of nonnegative rows: precision of the prior left out": Mutation(
         "kernels", "GTT mean", NonnegativeTerms, "rows",

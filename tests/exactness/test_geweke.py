@@ -60,7 +60,8 @@ CASES += [(name, "sparse", False) for name in VARIATIONS if name not in INFORMED
 MOVES = [name for name in PROPER if "-mean" not in name]
 ROTATED = ("GLL", "GLLI")
 ROTATION = {"move": sweep.rotate_factors, "left": ("variance", "eta")}
-QUICK_ERROR = FAMILY_ERROR / (len(CASES) + len(MOVES) + len(ROTATED))
+CROWDED = [(name, mask) for name in ("GEE", "GTT", "GL21", "GEG") for mask in ("dense", "sparse")]
+QUICK_ERROR = FAMILY_ERROR / (len(CASES) + len(CROWDED) + len(MOVES) + len(ROTATED))
 LONG_CASES = [(name, mask, move) for name in PROPER for mask in MASKS for move in (True, False)]
 LONG_CASES += [(name, mask, mask == "dense") for name in VARIATIONS for mask in MASKS]
 
@@ -74,6 +75,20 @@ ROTATION_TEST = "joint distribution of rotations"
 def test_sweeps_keep_the_joint_distribution(name, mask, move, verdict):
     result = geweke(name, mask, move, **QUICK, family_error=QUICK_ERROR)
     judge(verdict, TEST, name, result)
+
+
+def crowded(monkeypatch):
+    """All nonnegative rows are drawn as crowded ones are, as few as their factors may be."""
+    monkeypatch.setattr(normal, "MANY", 1)
+    monkeypatch.setattr(normal, "WIDE", -1.0)
+
+
+@pytest.mark.seeds
+@pytest.mark.parametrize(("name", "mask"), CROWDED)
+def test_crowded_rows_keep_the_joint_distribution(name, mask, monkeypatch, verdict):
+    crowded(monkeypatch)
+    result = geweke(name, mask, True, **QUICK, family_error=QUICK_ERROR)
+    judge(verdict, TEST, f"{name}, crowded", result)
 
 
 @pytest.mark.seeds
@@ -135,6 +150,16 @@ def reciprocal(right, self, U, values):
 def extra_power(right, left, other):
     terms, *carry = right(left, other)
     return terms._replace(exponent=terms.exponent + 1), *carry
+
+
+def crowded_and(line, wrong):
+    """All nonnegative rows are crowded, and their kernel has one line changed."""
+
+    def apply(monkeypatch):
+        crowded(monkeypatch)
+        rebuilt(entries, line, wrong)(monkeypatch)
+
+    return apply
 
 
 def stays(right, *args):
@@ -370,6 +395,14 @@ MUTATIONS = {
         nonnegative, "subtract_row(new - x[k],", "subtract_row(0.0 * x[k],")),
     "unfit rows: sign of the linear term lost": ("GEE", "sparse", False, rebuilt(
         nonnegative, "truncated_excess(s, -b", "truncated_excess(s, abs(b)")),
+    "crowded rows: residual corrected the wrong way": ("GTT", "dense", False, crowded_and(
+        "change, last = new - x[k], k", "change, last = x[k] - new, k")),
+    "crowded rows: prior's linear term left out": ("GEE", "sparse", False, crowded_and(
+        "b = linear[k] + tau", "b = 0.3 * linear[k] + tau")),
+    "crowded rows: an entry coupled with itself": ("GL21", "dense", False, crowded_and(
+        "others -= x[k]", "others -= 0.0 * x[k]")),
+    "crowded rows: others as they were before": ("GL21", "sparse", False, crowded_and(
+        "others += new", "others += x[k]")),
     "counts: the last factor gets nothing": ("PGGG", "dense", False, rebuilt(
         counts, "for k in range(K - 1):", "for k in range(K - 2):")),
     "noise: sum over K entries of a row": ("GGG", "dense", False, patched(
@@ -406,6 +439,7 @@ SMALL_EFFECTS = {
     "unequal noise: shape drawn after the levels",
     "Student: nu / 2 for (nu + 1) / 2",
     "Student: weights left out of the factors",
+    "crowded rows: others as they were before",
 }
 TINY_EFFECTS = {
     "ordinal: latent values from before the cuts",

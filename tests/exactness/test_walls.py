@@ -1,9 +1,11 @@
 """Rows that move between walls: the law they keep, the path, what makes a row unfit."""
 
+import inspect
+
 import numpy as np
 import pytest
 
-from bayesmf.kernels import linalg, random, walls
+from bayesmf.kernels import entries, linalg, random, walls
 from bayesmf.kernels.vectors import LANES
 from bayesmf.streams import Stream, seed_words
 from bayesmf.updates.blocks import relaxation
@@ -24,6 +26,22 @@ def moved(x, precision, linear, time=TIME, spread=1.0, seed=0):
     work, out = walls.single_workspace(K), x.copy()
     fit = [walls.move_row(s, i, out, precision, linear, spread, time, work) for i in range(len(x))]
     return out, np.array(fit)
+
+
+def moved_alone(x, p, b, seed=0, move=entries.move_entry):
+    """Entries x (n, 1) after one move each, as those of crowded rows, with one stream."""
+    s = np.empty(4, np.uint64)
+    random.seed_stream(Stream(seed_words(seed)).key(), 0, s)
+    return np.array([[move(s, old, p, b, TIME)] for old in x[:, 0]])
+
+
+def changed(line, wrong):
+    """The motion of one entry with a line changed."""
+    source = inspect.getsource(entries.move_entry.py_func)
+    assert line in source
+    found = dict(vars(entries))
+    exec(source.replace(line, wrong), found)
+    return lambda x: moved_alone(x, 1.0, 1.0, move=found["move_entry"])
 
 
 def swung(x, v, mean, S, angle):
@@ -49,11 +67,15 @@ def test_an_entry_stays_truncated_normal(ratio, p, verdict):
     b = ratio * np.sqrt(p)
     old = fill(kinds.TRUNCATED, b, p)[:20_000, None]
     new, fit = moved(old, np.array([[p]]), np.array([b]))
-    assert fit.all() and new.min() >= 0
-    found = ks(new[:, 0], truncated_cdf(p, b))
-    verdict("distributions", "truncated normal, moved", found, LEVEL, at_least=True)
-    if ratio > 2:
-        assert np.corrcoef(old[:, 0], new[:, 0])[0, 1] < -0.4
+    alone = moved_alone(old, p, b)
+    assert fit.all() and new.min() >= 0 and alone.min() >= 0
+    for x, name in ((new, "moved"), (alone, "moved alone")):
+        found = ks(x[:, 0], truncated_cdf(p, b))
+        verdict("distributions", f"truncated normal, {name}", found, LEVEL, at_least=True)
+        if ratio > 2:
+            assert np.corrcoef(old[:, 0], x[:, 0])[0, 1] < -0.4
+    if ratio > 0:  # the same path
+        np.testing.assert_allclose(alone, new, rtol=1e-9, atol=1e-9 * np.std(old))
 
 
 @pytest.mark.parametrize("place", MEANS)
@@ -141,6 +163,10 @@ BROKEN = {
     "another mean": lambda x: moved(x, np.eye(1), np.array([0.9])),
     "another precision": lambda x: moved(x, 1.1 * np.eye(1), np.array([1.1])),
     "another spread": lambda x: moved(x, np.eye(1), np.array([1.0]), spread=0.95),
+    "alone: not turned back": changed("turn * (root + left", "turn * (root - left"),
+    "alone: for too short after the wall": changed("turn = 2.0 * left", "turn = 1.5 * left"),
+    "alone: velocities too small": changed("normal(s) /", "0.9 * normal(s) /"),
+    "alone: afresh where it is small": changed("if not b > 0.0:", "if not b > 0.0 or x < 0.5:"),
 }
 
 
@@ -148,6 +174,7 @@ BROKEN = {
 def test_a_wrong_motion_is_noticed(name, verdict):
     x = fill(kinds.TRUNCATED, 1.0, 1.0)[:20_000, None]
     for _ in range(3):
-        x, _ = BROKEN[name](x)
+        found = BROKEN[name](x)
+        x = found[0] if isinstance(found, tuple) else found
     found = ks(x[:, 0], truncated_cdf(1.0, 1.0))
     verdict.rejects("distributions", f"truncated normal, moved: {name}", found < LEVEL, f"{found}")

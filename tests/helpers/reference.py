@@ -160,7 +160,7 @@ def draw_gaussians(side, F, tau, stream):
     """Rows in turn; the volume prior of a row depends on the rows drawn before it."""
     prior, key, draw = side.prior, stream.key(), draw_row
     if prior.nonnegative:
-        draw = draw_nonnegative
+        draw = draw_crowded if are_crowded(side, F, tau) else draw_nonnegative
     elif getattr(prior, "update", "rows") == "entries":
         draw = draw_entries
     for i in range(side.n):
@@ -223,13 +223,39 @@ def draw_nonnegative(row, side, i, F, r, tau):
     """A row between the walls at zero; if it is not fit for that, its entries four times over."""
     x, K, z = side.X[i], side.K, row.normals(side.K)
     A, h = conditional(side, i, F, r, tau)
-    if is_fit(A, h):
+    if is_fit(A, h) and not (K > 24 and isinstance(side.prior, Volume)):
         S = np.linalg.inv(A)
         v = np.linalg.inv(np.linalg.cholesky(A)).T @ z
         x[:] = swing(x.copy(), v, S @ h, S, np.arccos(STAY))
         return
     for k in list(range(K)) * 4:
         x[k] = row.truncated(A[k, k], h[k] - A[k] @ x + A[k, k] * x[k])
+
+
+def draw_crowded(row, side, i, F, r, tau):
+    """Nonnegative entries of a row in turn, each round its mean if that is above zero."""
+    x = side.X[i]
+    A, h = conditional(side, i, F, r, tau)
+    for k in range(side.K):
+        b = h[k] - A[k] @ x + A[k, k] * x[k]
+        if b > 0:
+            one, S = np.array([b / A[k, k]]), np.array([[1 / A[k, k]]])
+            x[k] = swing(x[k : k + 1], row.normals(1) * np.sqrt(S[0]), one, S, np.arccos(STAY))[0]
+        else:
+            x[k] = row.truncated(A[k, k], b)
+
+
+def are_crowded(side, F, tau):
+    """Whether deviations of most of some rows, of many factors, are wide beside their room."""
+    if side.K < 17 or isinstance(side.prior, Volume):
+        return False
+    found, step = [], side.n // 16 + 1
+    for i in range(0, side.n, step):
+        seen = ~np.isnan(side.R[i])
+        A, _ = conditional(side, i, F[seen], side.R[i, seen], tau)
+        room = np.sqrt(tau * np.sum(side.R[i, seen] ** 2) / A.sum())
+        found.append(np.sum(1 / np.sqrt(np.diag(A))) > 10 * room)
+    return sum(found) > len(found) / 2
 
 
 def is_fit(A, h):

@@ -1,10 +1,13 @@
-"""One entry at a time: x_ik ~ normal, on a residual kept for the row.
+"""One entry at a time: x_ik ~ normal, or truncated normal, on a residual kept for the row.
 
 All factors of a row are drawn while its residual e = r - x V^T stays in the nearest cache. The
 residual is rebuilt when the row's turn comes, so nothing drifts and nothing is shared: the cost is
 O(observed * K) per half-sweep. One pass over the row's cells corrects the residual for the entry
 drawn last and sums what the next one needs. Cells are padded with zeros to pairs of vectors. The
 noise precision tau is multiplied by ``own`` (n,) of the row, unless that is None.
+
+That is for normal entries that a prior wants so, and for nonnegative rows of many factors that are
+too crowded to be moved as a whole (``find_crowded``).
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from bayesmf.kernels.compile import kernel
 from bayesmf.kernels.linalg import padded
 from bayesmf.kernels.prefetch import NEAR, prefetch_row
 from bayesmf.kernels.random import normal, seed_stream
+from bayesmf.kernels.special import truncated_normal
 from bayesmf.kernels.vectors import (
     LANES,
     at,
@@ -87,18 +91,51 @@ def squared_error(change, last, Vt, n, weight, e):
 
 
 @kernel
-def _row(n, s, x, Vt, weight, e, tau, precision, linear, stay, spread):
+def move_entry(s, x, p, b, time):
+    """Move x >= 0, whose density is exp(b x - p x^2 / 2), round its mean, reflected by zero.
+
+    It moves as a row does (``walls``), and meets zero once at the most, since the way back to it
+    takes more than half a turn if the mean is positive. Where it is not, x is drawn afresh.
+    """
+    if not b > 0.0:
+        return truncated_normal(s, p, b)
+    mean = b / p
+    off, v = x - mean, normal(s) / math.sqrt(p)
+    square = off * off + v * v - mean * mean  # of the speed at zero
+    if square > 0.0:
+        root = math.sqrt(square)
+        below = x - 2.0 * mean if v >= 0.0 else root - v
+        above = v + root if v >= 0.0 else x
+        if above < time * below:
+            left = (time * below - above) / (below + time * above)
+            turn = 2.0 * left / (1.0 + left * left)
+            return max(turn * (root + left * mean), 0.0)
+    turn = 2.0 * time / (1.0 + time * time)
+    return max(x + turn * (v - time * off), 0.0)
+
+
+@kernel
+def _row(n, s, x, Vt, weight, e, tau, precision, linear, coupling, stay, spread):
     """Draw all entries of a row x in turn; e holds its values, 1 in ``weight`` marks its cells.
 
     Returns the sum of squared residuals of the new row.
     """
     subtract_fit(x, Vt, n, e)
     change, last = 0.0, 0
+    if coupling is not None:
+        time, others = spread / (1.0 + stay), 0.0
+        for k in range(x.shape[0]):
+            others += x[k]
     for k in range(x.shape[0]):
         d, g = step(change, last, k, Vt, n, weight, e)
         p = precision[k] + tau * d
         b = linear[k] + tau * (g + x[k] * d)
-        new = stay * x[k] + (1.0 - stay) * b / p + spread * normal(s) / math.sqrt(p)
+        if coupling is None:
+            new = stay * x[k] + (1.0 - stay) * b / p + spread * normal(s) / math.sqrt(p)
+        else:
+            others -= x[k]
+            new = move_entry(s, x[k], p, b - coupling * others, time)
+            others += new
         change, last = new - x[k], k
         x[k] = new
     return squared_error(change, last, Vt, n, weight, e)
@@ -138,13 +175,14 @@ def gather_row(V, indices, values, scale, weights, first, n, length, place, Vt, 
 @kernel
 def draw_entries_sparse(
     start, stop, key, U, indptr, indices, values, scale, weights, V, errors,
-    tau, own, precision, linear, stay, spread,
+    tau, own, precision, linear, coupling, stay, spread,
 ):  # fmt: skip
     """Draw rows start..stop of U (n, K) in place, from lists of observed entries.
 
     precision and linear (1 or n, K) are the prior's terms per entry. An entry becomes ``stay``
-    times itself plus (1 - stay) times its mean plus ``spread`` times its noise. ``errors`` (n,)
-    takes the sums of squared residuals.
+    times itself plus (1 - stay) times its mean plus ``spread`` times its noise. If ``coupling`` is
+    not None, entries are nonnegative, see -coupling times the sum of the row's others, and move as
+    ``move_entry`` does. ``errors`` (n,) takes the sums of squared residuals.
     """
     K = U.shape[1]
     longest = longest_row(start, stop, indptr)
@@ -163,14 +201,15 @@ def draw_entries_sparse(
         p = precision[i if precision.shape[0] > 1 else 0]
         b = linear[i if linear.shape[0] > 1 else 0]
         noise = row_precision(tau, own, i)
-        errors[i] = _row(length, s, U[i], Vt, weight, e, noise, p, b, stay, spread)
+        errors[i] = _row(length, s, U[i], Vt, weight, e, noise, p, b, coupling, stay, spread)
 
 
 @kernel
 def draw_entries_dense(
-    start, stop, key, U, filled, mask, Vt, errors, tau, own, precision, linear, stay, spread
+    start, stop, key, U, filled, mask, Vt, errors, tau, own, precision, linear, coupling, stay,
+    spread,
 ):  # fmt: skip
-    """Draw rows start..stop of U in place, from a filled matrix (n, m) with its 0/1 mask.
+    """Draw rows start..stop of U as above, from a filled matrix (n, m) with its 0/1 mask.
 
     Vt (K, ``width(m)``) is the other side's factors, transposed once for all rows and padded with
     zeros: nothing is gathered.
@@ -190,4 +229,47 @@ def draw_entries_dense(
         p = precision[i if precision.shape[0] > 1 else 0]
         b = linear[i if linear.shape[0] > 1 else 0]
         noise = row_precision(tau, own, i)
-        errors[i] = _row(length, s, U[i], Vt, weight, e, noise, p, b, stay, spread)
+        errors[i] = _row(length, s, U[i], Vt, weight, e, noise, p, b, coupling, stay, spread)
+
+
+@kernel
+def find_crowded(
+    start, stop, step, K, V, indptr, indices, values, scale, weights, tau, own, precision, diagonal,
+    most, crowded,
+):  # fmt: skip
+    """Set ``crowded`` (n,) of every ``step``-th row >= 0: deviations are wide beside their room.
+
+    The room is what all K entries are if they are equal, so that the row's fit is as large as its
+    values; deviations are those of an entry given the others. A row with more than ``most`` of
+    them, all factors added up, would meet wall after wall (``walls``). That follows from all but
+    the row itself. V (m, whole vectors) has zeros at the end of its rows.
+    """
+    w, prior = V.shape[1], 0.0
+    squares = np.empty(w)
+    for a in range(K):
+        for b in range(K):
+            prior += precision[a, b]
+    for i in range(start + -start % step, stop, step):
+        p, fitted, size = min(i, diagonal.shape[0] - 1), 0.0, 0.0
+        squares[:] = 0.0
+        for t in range(indptr[i], indptr[i + 1]):
+            q = at(indices, t) * w
+            s, x = splat(0.0), at(values, t)
+            if scale is not None:
+                x *= at(scale, at(indices, t))
+            weight = 1.0
+            if weights is not None:
+                weight = at(weights, t)
+            for b in range(0, w, LANES):
+                f = load(V, q + b)
+                s = plus_product(s, splat(1.0), f)
+                store(squares, b, plus_product(load(squares, b), product(splat(weight), f), f))
+            fit = total(s)
+            fitted += weight * fit * fit
+            size += weight * x * x
+        noise = row_precision(tau, own, i)
+        wide, least = 0.0, prior
+        for k in range(K):
+            wide += 1.0 / math.sqrt(precision[k, k] + diagonal[p, k] + noise * squares[k])
+            least += diagonal[p, k]
+        crowded[i] = wide * math.sqrt(least + noise * fitted) > most * math.sqrt(noise * size)

@@ -18,6 +18,7 @@ from bayesmf.kernels.special import truncated_excess
 from bayesmf.kernels.vectors import LANES, load, minus_product, splat, store
 from bayesmf.kernels.walls import move_row
 
+_MANY = 24  # factors; a row of more, drawn without others beside it, takes too long as a whole
 PASSES = 4  # over the entries; even, for those that go forwards and backwards by turns
 
 
@@ -87,5 +88,5 @@ def draw_unfit(
 @kernel
 def draw_row(s, i, U, A, linear, spread, time, work):
     """Move row i of U as ``move_row`` does, or draw its entries; overwrites A and linear."""
-    if not move_row(s, i, U, A, linear, spread, time, work):
+    if U.shape[1] > _MANY or not move_row(s, i, U, A, linear, spread, time, work):
         draw_entries(s, U[i], A, linear, spread)

@@ -18,8 +18,8 @@ import numpy as np
 
 from bayesmf import _threads
 from bayesmf.data.observed import View
-from bayesmf.data.shards import share
-from bayesmf.kernels.entries import draw_entries_dense, draw_entries_sparse, width
+from bayesmf.data.shards import own_bounds, share
+from bayesmf.kernels.entries import draw_entries_dense, draw_entries_sparse, find_crowded, width
 from bayesmf.kernels.rows import draw_rows, squared_errors
 from bayesmf.kernels.vectors import in_vectors
 from bayesmf.streams import Array, Stream
@@ -58,6 +58,9 @@ class SideWeights(NamedTuple):
 
 
 EVEN = SideWeights()
+MANY = 17  # factors, from which on rows may be too crowded to be moved between the walls
+WIDE = 10.0  # deviations of entries, added up, in the room between the walls: a crowded row
+SOME = 16  # rows that are looked at
 
 
 def draw_side(
@@ -96,12 +99,33 @@ def _draw_own(
             return _draw_uncertain(view, U, V, roots, terms, noise, stream, errors)
         return _draw_rows(view, U, V, roots, terms, noise, stream, errors)
     if isinstance(terms, NonnegativeTerms):
+        if _are_crowded(view, V, roots, terms.rows(), noise):
+            return _draw_entries(view, U, V, roots, terms, noise, stream)
         return _draw_rows(view, U, V, roots, terms.rows(), noise, stream, errors, walls=True)
     if beside is not None:
         draw_beside(view, U, V, roots, beside, terms, noise, stream)
     else:
         draw_volume_rows(view, U, V, roots, terms, noise, stream)
     return _row_errors(view, U, V, roots, stream.threads) if errors else None
+
+
+def _are_crowded(view: View, V: Array, roots: Roots, terms: RowTerms, noise: Noise) -> bool:
+    """Whether most rows of many factors have little room between the walls at zero.
+
+    Such rows gain nothing by being moved as a whole, which costs much more than their entries.
+    """
+    K = V.shape[1]
+    if K < MANY:
+        return False
+    crowded, V, step = np.zeros(view.n, np.bool_), in_vectors(V), view.n // SOME + 1
+    start, stop = own_bounds(view, [0, view.n])
+    for first, last, own, weights in windows(view, start, stop, roots.weights):
+        find_crowded(
+            first, last, step, K, V, own.indptr, own.indices, own.stored, roots.scale, weights,
+            *noise, *terms[:2], WIDE, crowded,
+        )  # fmt: skip
+    share(view, crowded)
+    return bool(2 * np.count_nonzero(crowded) > -(-view.n // step))
 
 
 def _draw_rows(
@@ -143,10 +167,11 @@ def _draw_uncertain(
 
 
 def _draw_entries(
-    view: View, U: Array, V: Array, roots: Roots, terms: EntryTerms, noise: Noise,
-    stream: Stream,
+    view: View, U: Array, V: Array, roots: Roots, terms: EntryTerms | NonnegativeTerms,
+    noise: Noise, stream: Stream,
 ) -> Array:  # fmt: skip
     key, errors, relaxed = stream.key(), np.empty(view.n), relaxation(stream)
+    stated = _stated(terms)
     block: Callable[[int, int], None]
     if view.filled is not None and view.mask is not None:
         filled = view.filled if roots.scale is None else view.filled * roots.scale
@@ -155,7 +180,7 @@ def _draw_entries(
 
         def block(start: int, stop: int) -> None:
             draw_entries_dense(
-                start, stop, key, U, filled, mask, Vt, errors, *noise, *terms, *relaxed
+                start, stop, key, U, filled, mask, Vt, errors, *noise, *stated, *relaxed
             )
     else:
 
@@ -163,12 +188,17 @@ def _draw_entries(
             for first, last, own, weights in windows(view, start, stop, roots.weights):
                 draw_entries_sparse(
                     first, last, key, U, own.indptr, own.indices, own.stored, roots.scale, weights,
-                    V, errors, *noise, *terms, *relaxed,
+                    V, errors, *noise, *stated, *relaxed,
                 )  # fmt: skip
 
     bounds = blocks(view, 4 * U.shape[1], 32 * U.shape[1])
     _threads.run(block, bounds, stream.threads, joined=True)
     return errors
+
+
+def _stated(terms: EntryTerms | NonnegativeTerms) -> tuple[Any, ...]:
+    """Precision, linear term and coupling of entries, which is None for real ones."""
+    return (*terms, None)[:3]
 
 
 def row_errors(view: View, U: Array, V: Array, threads: int, weights: SideWeights = EVEN) -> Array:
