@@ -8,7 +8,9 @@ which other work on the machine changes little. Sweeps with features and without
 best counts; of the peers, the best of three. Macau samples the precision of its weights, so it has
 to solve anew in every sweep: directly, or by conjugate gradients, which it has for sparse features
 alone, so that 20,000 dense ones are beyond it. It gets sparse features as ours are scaled, with
-which it takes fewer steps than with ones. myFM has features as blocks of relations.
+which it takes fewer steps than with ones. myFM has features as blocks of relations. What the two
+products of a sweep with a dense design take in NumPy, with one thread of its BLAS, says how far
+from the machine's limit ours are.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
+from threadpoolctl import threadpool_limits
 
 from bayesmf import ObservedMatrix, Problem, chain, preset
 from benchmarks.common import load, say, synthetic
@@ -94,6 +97,21 @@ def ours(case: Case, rounds: int, rank: int) -> dict[str, float]:
     return {name: 1000 * min(all_of[WARM_UP:]) for name, all_of in seconds.items()}
 
 
+def products(case: Case, rounds: int, rank: int) -> dict[str, float]:
+    """Milliseconds of both products of a dense design with a matrix of this rank, by NumPy."""
+    known = case.informed.row_features
+    A = None if known is None else known.groups[0].design
+    if A is None or sparse.issparse(A):
+        return {}
+    U, B, seconds = _normal((len(A), rank)), _normal((A.shape[1], rank)), []
+    with threadpool_limits(1):
+        for _ in range(WARM_UP + SWEEPS * rounds):
+            begin = time.process_time()
+            _ = A @ B, A.T @ U
+            seconds.append(time.process_time() - begin)
+    return {"products": 1000 * min(seconds)}
+
+
 def _scaled(case: Case) -> Any:
     """Sparse features as ours are scaled."""
     known = case.informed.row_features
@@ -146,12 +164,13 @@ PEERS = {"smurff": ("Macau", macau), "myfm": ("myFM", by_myfm)}
 
 def tables(data: dict[str, Any]) -> list[dict[str, Any]]:
     """One line for every case."""
-    names = ("without", "with", *(name for name, _ in PEERS.values()))
+    names = ("without", "with", "products", *(name for name, _ in PEERS.values()))
     rows = [
         (case, *(found.get(name) for name in names), found["with"] / found["without"])
         for case, found in data["milliseconds"].items()
     ]
-    header = ("case", "ms without", "ms with features", "Macau", "myFM", "with / without")
+    header = ("case", "ms without", "ms with features", "both products by NumPy", "Macau", "myFM",
+              "with / without")  # fmt: skip
     return [table("A sweep with features", header, rows, quoted=True)]
 
 
@@ -176,7 +195,7 @@ def part(options: Options) -> dict[str, Any]:
     for name, make in (QUICK if options.quick else CASES).items():
         case, rank = make(), 2 if options.quick else RANK
         say(name)
-        found[name] = ours(case, options.repeats, rank)
+        found[name] = ours(case, options.repeats, rank) | products(case, options.repeats, rank)
         for peer in [name for name in case.peers if name in there]:
             title, run = PEERS[peer]
             found[name][title] = run(case, rank)

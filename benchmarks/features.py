@@ -4,20 +4,22 @@
 the logarithms of GDSC in the overlap of four screens. Cell lines have an expression kernel and
 mutations, drugs have fingerprints and targets. Rank and noise (equal, or one for every column, or
 row where columns are new) of ours are those with the least error in cold folds of the training set:
-three folds of five, chains of 120 sweeps, or of 400 for new cell lines, whose chains are four.
-That this takes longer chains, and several, was found in cold folds of the training sets of two of
-the ten folds. Rivals are the means of the drugs (of the cell lines
-where drugs are new), ridge regression for each drug (cell line) on the same features, whose penalty
-is chosen by leaving one out, SMURFF's Macau and myFM, which see the features of the test rows in
-training, too. "within" are five folds of entries of the same matrix: with features no worse than
-without, and with 500 features of pure noise not much worse.
+three folds of five, chains of 120 sweeps. For new cell lines, of 400; only the noise is chosen
+there, with which all ranks together have the least error, and what is predicted is the mean over
+all ranks, two chains each: which rank is best differs from fold to fold by chance.
+
+Rivals are the means of the drugs (of the cell lines where drugs are new), ridge regression for each
+drug (cell line) on the same features, whose penalty is chosen by leaving one out, SMURFF's Macau
+and myFM, which see the features of the test rows in training, too. "within" are five folds of
+entries of the same matrix: with features no worse than without, and with 500 features of pure noise
+not much worse.
 
 "u1" and "u3" are the public splits of MovieLens 100K, with features of users (age, sex, occupation,
 first digit of the zip code) and films (genres, decade), the pattern of both sides, or all of them.
 Ranks are chosen by a tenth of the training entries; those of the peers are the best on the test
-entries, which favours them. Samplers have 600 sweeps, 400 of them kept; for new cell lines 1,000
-draws are kept after 200 sweeps of each chain. What is done is kept in a file, so that a run goes on
-where it was stopped; ``--data`` and ``--models`` choose what is run.
+entries, which favours them. Samplers have 600 sweeps, 400 of them kept; for new cell lines 250
+draws are kept after 200 sweeps of each chain, and 1,000 of a peer. What is done is kept in a file,
+so that a run goes on where it was stopped; ``--data`` and ``--models`` choose what is run.
 """
 
 from __future__ import annotations
@@ -65,14 +67,12 @@ class Length(NamedTuple):
     whole: tuple[int, int] = (200, 400)
     brief: tuple[int, int] = (60, 60)
     chains: int = 1
-
-    @property
-    def kept(self) -> int:
-        """Draws of all chains, which a peer has in one."""
-        return self.whole[1] * self.chains
+    together: bool = False  # all ranks are averaged, instead of one being chosen
+    kept: int = 400  # draws of a peer
 
 
-LINES = Length((200, 250), (100, 300), chains=4)  # new cell lines
+LINES = Length((200, 250), (100, 300), chains=2, together=True, kept=1000)  # new cell lines
+GRID = (np.arange(50) + 0.5) / 50  # quantiles that stand for a distribution in an average
 
 
 class Scores(NamedTuple):
@@ -140,12 +140,16 @@ def best(folds: list[Any], candidates: Sequence[T], score: Callable[[Any, T], fl
     return candidates[int(np.argmin(errors))]
 
 
-def cold(fold: ColdFold, rank: int, sweeps: tuple[int, int], noise: str, chains: int = 1) -> Scores:
-    """Scores of rows or columns that were never seen."""
-    mf, tail = fitted(fold.train, rank, sweeps, noise, chains), 0.5 * (1 - LEVEL)
+def cold(
+    fold: ColdFold, ranks: Sequence[int], sweeps: tuple[int, int], noise: str, chains: int = 1
+) -> Scores:
+    """Scores of rows or columns that were never seen, by the average over the ranks."""
     known = {"row_features": fold.row_features, "col_features": fold.col_features}
-    mean, (low, high) = mf.predict(**known, quantiles=[tail, 1 - tail])
-    return scores(fold.test, mean, low, high)
+    fits = [fitted(fold.train, rank, sweeps, noise, chains) for rank in ranks]
+    found = [mf.predict(**known, quantiles=GRID) for mf in fits]
+    tail = 0.5 * (1 - LEVEL)
+    ends = np.quantile(np.concatenate([own for _, own in found]), [tail, 1 - tail], axis=0)
+    return scores(fold.test, np.mean([mean for mean, _ in found], axis=0), *ends)
 
 
 def scores(test: Triples, mean: Any, low: Any = None, high: Any = None) -> Scores:
@@ -166,13 +170,14 @@ def scores(test: Triples, mean: Any, low: Any = None, high: Any = None) -> Score
 
 def ours_cold(fold: ColdFold, side: str, ranks: tuple[int, ...], length: Length) -> dict[str, Any]:
     inner = list(islice(cold_folds(fold.train, side, 5, random_state=1), INNER))
-    rank, noise = best(
+    chosen, noise = best(
         inner,
-        list(product(ranks, NOISES[side])),
+        list(product([ranks] if length.together else [(rank,) for rank in ranks], NOISES[side])),
         lambda part, one: cold(part, one[0], length.brief, one[1]).mse,
     )
-    found = cold(fold, rank, length.whole, noise, length.chains)
-    return {"rank": rank, "noise": noise, **found._asdict()}
+    found = cold(fold, chosen, length.whole, noise, length.chains)
+    rank = {} if length.together else {"rank": chosen[0]}
+    return {**rank, "noise": noise, **found._asdict()}
 
 
 # --- Rivals
